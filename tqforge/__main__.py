@@ -1,0 +1,5 @@
+"""`python -m tqforge`."""
+
+from tqforge.cli import main
+
+main()

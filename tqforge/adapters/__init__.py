@@ -1,0 +1,1 @@
+"""The doors to the outside: processes, git, http, files, terminals, native libraries."""

@@ -1,0 +1,114 @@
+"""Files that are either whole or not there, and a lock for what is shared."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tqforge.errors import DiskFullError, LockedError
+
+_CHUNK = 1 << 20
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn a full disk or an exhausted quota into DiskFullError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError("The disk is full.", where=str(path)) from error
+        raise
+
+
+@contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `target`; on success it is synced and renamed over it, else removed."""
+    with disk_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write a whole text file, or nothing."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.chmod(0o644)
+
+
+@contextmanager
+def atomic_dir(target: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside `target`; on success it takes the place of `target`, else it is removed."""
+    with disk_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
+        try:
+            yield temporary
+            temporary.chmod(0o755)
+            if target.exists():
+                shutil.rmtree(target)
+            temporary.replace(target)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> int:
+    """Remove what a killed run left behind (`.*.part`); returns how many. Call it under the lock only."""
+    count = 0
+    for part in folder.glob(".*.part") if folder.is_dir() else []:
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
+        count += 1
+    return count
+
+
+def sha256_file(path: Path, progress: Callable[[int], None] | None = None) -> str:
+    """Hex sha256 of a file; `progress` receives the number of bytes of each chunk."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+            if progress:
+                progress(len(chunk))
+    return digest.hexdigest()
+
+
+@contextmanager
+def locked(path: Path, purpose: str) -> Iterator[None]:
+    """Hold an exclusive lock on `path` (the kernel drops it when the holder dies). Raises LockedError at once."""
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+", encoding="utf-8") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                stream.seek(0)
+                holder = stream.read().strip() or "another tqforge"
+                raise LockedError(f"The workspace is in use by {holder}.", where=str(path)) from None
+            stream.seek(0)
+            stream.truncate()
+            stream.write(f"`{purpose}` (process {os.getpid()})\n")
+            stream.flush()
+            try:
+                yield
+            finally:
+                stream.seek(0)
+                stream.truncate()

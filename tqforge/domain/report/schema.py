@@ -1,0 +1,272 @@
+"""`report.json`, version 1. Every figure of a run stands here beside the keys it was measured under.
+
+Sizes are bytes, times seconds, KL divergences nats per token, rates tokens per second.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION: Literal[1] = 1
+
+
+class Status(StrEnum):
+    """What a check came to. `deferred` could not run here and says why; it never counts as passed."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"
+    DEFERRED = "deferred"
+    ERROR = "error"
+
+
+class Outcome(StrEnum):
+    """What one needle cell came to."""
+
+    HIT = "hit"
+    PARTIAL = "partial"
+    MISS = "miss"
+    INCONCLUSIVE = "inconclusive"
+    ERROR = "error"
+
+
+class Record(BaseModel):
+    """Base of all records: frozen, no unknown keys, no NaN in the JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
+
+
+class Machine(Record):
+    system: str
+    release: str
+    arch: str
+    cpu: str
+    cores: int
+    memory: int
+    python: str
+
+
+class BuildKeys(Record):
+    """What the measured library was built from."""
+
+    base: str
+    commit: str
+    tree: str
+    series_sha256: str
+    preset: str
+    flags: tuple[str, ...]
+    compiler: str
+    stamp: str
+    version: str
+
+
+class ModelKeys(Record):
+    """What was read from the GGUF itself."""
+
+    name: str
+    file: str
+    sha256: str
+    size: int
+    arch: str
+    layers: int
+    heads: int
+    kv_heads: int
+    head_k: int
+    head_v: int
+    trained_context: int
+    vocabulary: int
+    swa_window: int | None = None
+    mla: bool = False
+    chat_template: bool = True
+
+
+class Check(Record):
+    """One yes-or-no question with what was expected and what was seen."""
+
+    name: str
+    status: Status
+    expected: str = ""
+    observed: str = ""
+    reason: str = ""
+    cases: int | None = None
+
+
+class Interval(Record):
+    """A figure with the bounds of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class MemoryRow(Record):
+    """K and V buffers of one context: as the library allocated them beside what the block sizes give."""
+
+    pair: str
+    n_ctx: int
+    k_measured: int
+    v_measured: int
+    k_formula: int
+    v_formula: int
+    k_values: int
+    v_values: int
+    peak_rss: int | None = None
+
+
+class NearMiss(Record):
+    """A word of the answer that is almost the key: `distance` edits away."""
+
+    expected: str
+    seen: str
+    distance: int
+
+
+class NeedleCell(Record):
+    """One question put to one pair. `control` names the untreated runs a cell is judged against."""
+
+    pair: str
+    control: Literal["none", "f16", "no-needle"]
+    facts: tuple[str, ...]
+    fact_kind: str
+    length: int
+    tokens: int
+    depth: float
+    seed: int
+    outcome: Outcome
+    score: float | None
+    exact: bool | None
+    found: tuple[str, ...] = ()
+    near_misses: tuple[NearMiss, ...] = ()
+    answer: str = ""
+    prompt_sha256: str = ""
+    seconds: float | None = None
+    error: str = ""
+
+
+class NeedleSummary(Record):
+    """All judged cells of one pair at one length (`length` None: all lengths)."""
+
+    pair: str
+    length: int | None
+    n: int
+    hits: int
+    partial: int
+    misses: int
+    inconclusive: int
+    errors: int
+    mean_score: float | None
+    rate: Interval | None
+
+
+class QualityRow(Record):
+    """One pair against f16 on the same tokens. `floor` rows are f16 against itself: the noise of the method."""
+
+    pair: str
+    bits: float
+    prefix: int
+    tokens: int
+    kl: Interval
+    kl_p99: float
+    kl_max: float
+    top1: Interval
+    perplexity: float
+    perplexity_reference: float
+    is_floor: bool = False
+    rotation: str = ""
+
+
+class OpsRow(Record):
+    """One run of upstream's test-backend-ops."""
+
+    backend: str
+    op: str
+    passed: int
+    failed: int
+    unsupported: int
+    worst_nmse: float | None = None
+    note: str = ""
+
+
+class SpeedRow(Record):
+    """Rates of one pair at one depth, medians over interleaved rounds, with the ratio to f16 in the same run."""
+
+    pair: str
+    depth: int
+    phase: Literal["prefill", "decode", "end-to-end"]
+    rate: Interval
+    ratio_f16: Interval | None
+    rounds: int
+    note: str = ""
+
+
+class _Stage(Record):
+    status: Status
+    reason: str = ""
+    remedy: str = ""
+    seconds: float = 0.0
+
+
+class CheckStage(_Stage):
+    """Stages that are a list of checks: source, codec, placement."""
+
+    name: Literal["source", "codec", "placement"]
+    checks: tuple[Check, ...] = ()
+
+
+class OpsStage(_Stage):
+    name: Literal["ops"] = "ops"
+    rows: tuple[OpsRow, ...] = ()
+
+
+class MemoryStage(_Stage):
+    name: Literal["memory"] = "memory"
+    rows: tuple[MemoryRow, ...] = ()
+
+
+class NeedleStage(_Stage):
+    name: Literal["needle"] = "needle"
+    cells: tuple[NeedleCell, ...] = ()
+    summaries: tuple[NeedleSummary, ...] = ()
+
+
+class QualityStage(_Stage):
+    name: Literal["quality"] = "quality"
+    text: str = ""
+    text_sha256: str = ""
+    rows: tuple[QualityRow, ...] = ()
+
+
+class SpeedStage(_Stage):
+    name: Literal["speed"] = "speed"
+    threads: int = 0
+    rows: tuple[SpeedRow, ...] = ()
+
+
+Stage = Annotated[
+    CheckStage | OpsStage | MemoryStage | NeedleStage | QualityStage | SpeedStage, Field(discriminator="name")
+]
+
+
+class Report(Record):
+    """The whole of one `tqforge verify`."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    tqforge: str
+    command: tuple[str, ...]
+    started: str
+    seconds: float
+    status: Status
+    profile: Literal["quick", "full", "custom"]
+    pairs: tuple[str, ...]
+    seeds: tuple[int, ...]
+    machine: Machine
+    build: BuildKeys
+    model: ModelKeys | None
+    stages: tuple[Stage, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, ready for `json.dumps`."""
+        return self.model_dump(mode="json")
