@@ -12,7 +12,7 @@ import tqforge
 PACKAGE = Path(tqforge.__file__).parent
 RANK = {"__main__": 5, "cli": 4, "commands": 3, "domain": 2, "adapters": 1}
 #: Shared by all layers; they stand on nothing above adapters.
-SHARED = {"errors": 0, "resources": 1, "workspace": 2, "context": 3}
+SHARED = {"errors": 0, "resources": 1, "workspace": 2, "context": 2}
 #: Values that adapters may speak in.
 VALUES = {"tqforge.domain.model"}
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,31 @@ class ModelPin:
     sha256: str | None = None
     wheel: Wheel | None = None
     url: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppliedPatch:
+    """One patch of the series as it stands in the checkout."""
+
+    name: str  # file name in the series
+    sha256: str  # of the file
+    patch_id: str  # `git patch-id --stable`
+    commit: str
+    tree: str  # tree id after the patch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A checkout that holds the base and its whole series, clean, checked against the lock."""
+
+    base: Base
+    checkout: Path
+    base_commit: str
+    head: str
+    tree: str
+    series_sha256: str
+    patches: tuple[AppliedPatch, ...]
+    reused: bool  # nothing had to be done: the checkout already stood at this tree
 
 
 @dataclass(frozen=True, order=True)
