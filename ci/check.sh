@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Every gate of the project in order; each has an exit code of its own. Run it from anywhere: bash ci/check.sh
+# It needs a Python 3.11+ with tqforge installed (`pip install -e '.[dev]'`) on PATH.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+gate() {
+    local code=$1 name=$2 start=$SECONDS
+    shift 2
+    printf '\n==> %s: %s\n' "$name" "$*"
+    if ! "$@"; then
+        printf 'FAILED: %s (exit %d)\n' "$name" "$code"
+        exit "$code"
+    fi
+    printf '    %s: %d s\n' "$name" "$((SECONDS - start))"
+}
+
+gate 41 lint        ruff check .
+gate 42 format      ruff format --check .
+gate 43 types       mypy
+gate 44 generated   python ci/generate.py --check
+gate 45 patch-lint  tqforge patch lint
+gate 46 export      tqforge patch export --check
+gate 47 wheel       bash ci/wheel.sh
+gate 48 tests       python -m pytest
+printf '\nall gates passed in %d s\n' "$SECONDS"
