@@ -25,6 +25,7 @@ class _Archive(_Entry):
     version: str
     filename: str
     sha256: Hex64
+    size: int | None = None
     source: str
     bindings: str
     license: str
@@ -53,6 +54,7 @@ class _Wheel(_Entry):
     project: str
     version: str
     sha256: Hex64
+    size: int | None = None
 
 
 class _Model(_Entry):

@@ -14,6 +14,7 @@ class Archive:
     version: str
     filename: str
     sha256: str
+    size: int | None = None  # bytes, for the progress of the download
     source: str  # folder of llama.cpp inside the archive's top folder
     bindings: str  # folder of the Python bindings inside the archive's top folder
 
@@ -38,6 +39,7 @@ class Wheel:
     project: str
     version: str
     sha256: str
+    size: int | None = None  # bytes, for the progress of the download
 
 
 @dataclass(frozen=True, kw_only=True)

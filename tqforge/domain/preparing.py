@@ -5,14 +5,90 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from tqforge import resources
+from tqforge.adapters import fs
+from tqforge.adapters.git import Repository
 from tqforge.context import Context
-from tqforge.domain.model import Base, Prepared
+from tqforge.domain import applying, lock
+from tqforge.domain import series as series_files
+from tqforge.domain import source as sources
+from tqforge.domain.applying import Stamp
+from tqforge.domain.model import AppliedPatch, Base, Prepared
+from tqforge.domain.series import Series
 
 
-def prepare(ctx: Context, base: Base, *, source: str = "archive") -> Prepared:
+def prepare(
+    ctx: Context,
+    base: Base,
+    *,
+    source: str = sources.ARCHIVE,
+    patches: Path | None = None,
+    discard: bool = False,
+    write_lock: bool = False,
+) -> Prepared:
     """The checkout of a base with its series applied, checked against `tqforge.lock`.
 
-    `source` is `archive`, `git`, or the path of a folder, repository or archive that the user already has.
-    The caller holds the workspace lock. When nothing changed this takes a fraction of a second and writes nothing.
+    `source` is `archive`, `git`, an address, or the path of a folder, repository or archive that the user already
+    has. The caller holds the workspace lock. When nothing changed this takes a fraction of a second and writes nothing.
+    `discard` throws the user's changes in the checkout away; `write_lock` records the result instead of checking it.
     """
-    raise NotImplementedError
+    series = series_files.load(patches or resources.patches_dir(base.name))
+    lock_path = resources.third_party() / lock.FILENAME
+    entry = lock.read(lock_path).bases.get(base.name)
+    if entry and not write_lock:
+        lock.check_series(entry, series, lock_path)
+    if not discard and not write_lock and (ready := _unchanged(ctx, base, source, series)):
+        return ready
+    fs.remove_leftovers(ctx.workspace.downloads)
+    fs.remove_leftovers(ctx.workspace.checkout(base.name).parent)
+    repository, base_commit = sources.ensure_base(ctx, base, source)
+    applied = _apply(repository, base_commit, series, discard=discard)
+    if write_lock:
+        lock.record(lock_path, base.name, base.tree, applied)
+    elif entry:
+        lock.check_trees(entry, applied, lock_path)
+    head = applied[-1].commit if applied else base_commit
+    applying.move(repository, head)
+    tree = applied[-1].tree if applied else base.tree
+    stamp = Stamp(base_commit=base_commit, series_sha256=series.sha256, head=head, tree=tree, patches=applied)
+    applying.write_stamp(repository, stamp)
+    ctx.out.say(f"  {len(applied)} patches applied, tree {tree}")
+    return _prepared(base, repository, stamp, reused=False)
+
+
+def _apply(repository: Repository, base_commit: str, series: Series, *, discard: bool) -> tuple[AppliedPatch, ...]:
+    """Check the user's side first, then prepare the commits aside."""
+    stamp = applying.read_stamp(repository)
+    if not discard:
+        head = repository.resolve(applying.HEAD_REF)
+        applying.require_untouched(repository, (base_commit, head, stamp.head if stamp else ""))
+    with applying.aside(repository, "apply", base_commit) as work:
+        return applying.commit_series(repository, work, series)
+
+
+def _unchanged(ctx: Context, base: Base, origin: str, series: Series) -> Prepared | None:
+    """The checkout as it stands, if its stamp, its HEAD and its files say that nothing changed."""
+    repository = Repository(ctx.workspace.checkout(base.name))
+    stamp = applying.read_stamp(repository)
+    if origin not in (sources.ARCHIVE, sources.GIT) or not stamp or stamp.series_sha256 != series.sha256:
+        return None
+    if applying.interrupted(repository) or sources.imported(repository, base) != stamp.base_commit:
+        return None
+    if repository.resolve("HEAD") != stamp.head or repository.tree(stamp.head) != stamp.tree or repository.changes():
+        return None
+    return _prepared(base, repository, stamp, reused=True)
+
+
+def _prepared(base: Base, repository: Repository, stamp: Stamp, *, reused: bool) -> Prepared:
+    return Prepared(
+        base=base,
+        checkout=repository.path,
+        base_commit=stamp.base_commit,
+        head=stamp.head,
+        tree=stamp.tree,
+        series_sha256=stamp.series_sha256,
+        patches=stamp.patches,
+        reused=reused,
+    )
