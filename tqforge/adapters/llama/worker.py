@@ -1,0 +1,119 @@
+"""The child: `python -m tqforge.adapters.llama.worker`. Reads requests, answers them, and may die of native code."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+from tqforge.adapters.llama import protocol
+from tqforge.adapters.llama.engine import ContextSpec, Engine, Tick
+from tqforge.adapters.llama.native import Native
+from tqforge.errors import LoadError
+
+Args = dict[str, Any]
+
+
+class Worker:
+    """One operation per method; each returns the `ok` of its reply."""
+
+    def __init__(self) -> None:
+        self._native: Native | None = None
+        self._engine: Engine | None = None
+
+    @property
+    def native(self) -> Native:
+        if self._native is None:
+            raise LoadError("No library is loaded.")
+        return self._native
+
+    @property
+    def engine(self) -> Engine:
+        if self._engine is None:
+            raise LoadError("No model is loaded.")
+        return self._engine
+
+    def load(self, args: Args, _tick: Tick) -> Args:
+        """Load library and bindings."""
+        native = self._native = Native(Path(args["library"]), Path(args["bindings"]))
+        return {
+            "library": str(native.path),
+            "bindings": native.version,
+            "declared": native.declared,
+            "fields": native.fields,
+            "system": native.api.llama_print_system_info().decode("utf-8", "replace").strip(),
+            "gpu": bool(native.api.llama_supports_gpu_offload()),
+            "types": [asdict(info) for info in native.types.values()],
+        }
+
+    def model(self, args: Args, _tick: Tick) -> Args:
+        self._engine = Engine(self.native, Path(args["path"]), int(args["gpu_layers"]))
+        return self.engine.facts()
+
+    def tokenize(self, args: Args, _tick: Tick) -> Args:
+        texts, special = args["texts"], {"add_special": False, "parse_special": bool(args.get("special"))}
+        return {"tokens": [self.engine.tokenize(text, **special) for text in texts]}
+
+    def open(self, args: Args, _tick: Tick) -> Args:
+        self.engine.open(ContextSpec(**args))
+        return {"cells": self.engine.cells(), "rotation": self.native.log.rotation()}
+
+    def close(self, _args: Args, _tick: Tick) -> Args:
+        self.engine.close_context()
+        return {}
+
+    def extend(self, args: Args, tick: Tick) -> Args:
+        """Keep the first `keep` tokens of the context and append `tokens`."""
+        self.engine.keep(int(args["keep"]))
+        self.engine.decode(args["tokens"], scored=1, tick=tick)
+        return {}
+
+    def generate(self, args: Args, _tick: Tick) -> Args:
+        tokens, ended = self.engine.generate(int(args["limit"]))
+        return {"tokens": tokens, "text": self.engine.detokenize(tokens), "ended": ended}
+
+    def crash(self, args: Args, _tick: Tick) -> Args:
+        """Die of a signal, as a fault in native code would: the parent's report of it is tested with this."""
+        os.kill(os.getpid(), int(args.get("signal", signal.SIGSEGV)))
+        return {}
+
+
+def serve(requests: TextIO, replies: TextIO) -> None:
+    """Answer until the requests end."""
+    worker = Worker()
+
+    def send(message: protocol.Message) -> None:
+        replies.write(protocol.encode(message) + "\n")
+        replies.flush()
+
+    def report(number: int, done: int) -> None:
+        send({"id": number, "done": done})
+
+    for line in requests:
+        request = protocol.decode(line)
+        number = request["id"]
+        try:
+            action: Callable[[Args, Tick], Args] = getattr(worker, request["op"])
+            send({"id": number, "ok": action(request["args"], partial(report, number))})
+        except Exception as error:  # the parent decides what it means
+            send({"id": number, "error": protocol.error_message(error)})
+
+
+def main() -> None:
+    """Keep the real standard output for replies: native code that prints must not break the conversation."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # and if the parent dies, so does the child
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    serve(sys.stdin, replies)
+
+
+if __name__ == "__main__":
+    main()
