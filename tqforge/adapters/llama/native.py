@@ -135,13 +135,9 @@ def _declare(handle: ctypes.CDLL) -> ctypes.CDLL:
         "ggml_row_size": ([ctypes.c_int, ctypes.c_int64], size),
         "ggml_is_quantized": ([ctypes.c_int], ctypes.c_bool),
         "ggml_validate_row_data": ([ctypes.c_int, pointer, size], ctypes.c_bool),
-        "ggml_quantize_chunk": (
-            [ctypes.c_int, pointer, pointer, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, pointer],
-            size,
-        ),
         "ggml_get_name": ([pointer], pointer),
         "ggml_nbytes": ([pointer], size),
-        "ggml_nelements": ([pointer], ctypes.c_int64),
+        "ggml_backend_tensor_get": ([pointer, pointer, size, size], None),
         "ggml_backend_buffer_get_size": ([pointer], size),
         "ggml_backend_buffer_name": ([pointer], ctypes.c_char_p),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -12,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from tqforge.adapters.llama import protocol
+from tqforge.adapters.llama import ccodec, protocol
 from tqforge.adapters.llama.engine import ContextSpec, Engine, Tick
 from tqforge.adapters.llama.native import Native
+from tqforge.adapters.llama.tensors import CacheProbe
 from tqforge.errors import LoadError
 
 Args = dict[str, Any]
@@ -78,10 +80,48 @@ class Worker:
         tokens, ended = self.engine.generate(int(args["limit"]))
         return {"tokens": tokens, "text": self.engine.detokenize(tokens), "ended": ended}
 
+    def cache(self, args: Args, _tick: Tick) -> Args:
+        """Open a context, write `tokens` into its cache, describe the cache tensors; `save` keeps what they hold."""
+        probe = CacheProbe(self.native)
+        tokens = args.pop("tokens")
+        save = args.pop("save", None)
+        self.engine.open(ContextSpec(**args), callback=probe.callback)
+        try:
+            self.engine.decode(tokens, scored=1)
+            found = [asdict(tensor) for tensor in probe.tensors()]
+            blocks = probe.save_values(len(tokens), Path(save)) if save else 0
+            return {
+                "tensors": found,
+                "buffers": probe.buffers(),
+                "cells": self.engine.cells(),
+                "rotation": self.native.log.rotation(),
+                "saved_blocks": blocks,
+                "peak_rss": peak_rss(),
+            }
+        finally:
+            self.engine.close_context()
+
+    def encoders(self, args: Args, _tick: Tick) -> Args:
+        return {"encoders": ccodec.encoders(self.native, args["type"])}
+
+    def encode(self, args: Args, _tick: Tick) -> Args:
+        ccodec.encode(self.native, args["type"], args["encoder"], Path(args["values"]), Path(args["out"]))
+        return {}
+
+    def decode(self, args: Args, _tick: Tick) -> Args:
+        ccodec.decode(self.native, args["type"], Path(args["packed"]), Path(args["out"]))
+        return {}
+
     def crash(self, args: Args, _tick: Tick) -> Args:
         """Die of a signal, as a fault in native code would: the parent's report of it is tested with this."""
         os.kill(os.getpid(), int(args.get("signal", signal.SIGSEGV)))
         return {}
+
+
+def peak_rss() -> int:
+    """Largest resident size of this process so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
 
 
 def serve(requests: TextIO, replies: TextIO) -> None:

@@ -83,6 +83,25 @@ class ModelKeys(Record):
     chat_template: bool = True
 
 
+class RunSettings(Record):
+    """How contexts were made; equal for all pairs of a run."""
+
+    threads: int
+    n_batch: int
+    gpu_layers: int
+    flash_attention: bool = True
+
+
+class Failure(Record):
+    """The error that ended a stage, as the command line would print it."""
+
+    kind: str
+    code: int
+    what: str
+    where: str = ""
+    remedy: str = ""
+
+
 class Check(Record):
     """One yes-or-no question with what was expected and what was seen."""
 
@@ -103,7 +122,10 @@ class Interval(Record):
 
 
 class MemoryRow(Record):
-    """K and V buffers of one context: as the library allocated them beside what the block sizes give."""
+    """K and V tensors of one context: as the library allocated them beside what the block sizes give.
+
+    `buffers` is the size of the backend buffers that hold them, padding included; types are those of the tensors.
+    """
 
     pair: str
     n_ctx: int
@@ -113,6 +135,10 @@ class MemoryRow(Record):
     v_formula: int
     k_values: int
     v_values: int
+    buffers: int = 0
+    k_type: str = ""
+    v_type: str = ""
+    device: str = ""
     peak_rss: int | None = None
 
 
@@ -135,6 +161,7 @@ class NeedleCell(Record):
     tokens: int
     depth: float
     seed: int
+    position: int = 0
     outcome: Outcome
     score: float | None
     exact: bool | None
@@ -207,6 +234,8 @@ class _Stage(Record):
     reason: str = ""
     remedy: str = ""
     seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    error: Failure | None = None
 
 
 class CheckStage(_Stage):
@@ -228,6 +257,13 @@ class MemoryStage(_Stage):
 
 class NeedleStage(_Stage):
     name: Literal["needle"] = "needle"
+    text: str = ""
+    text_sha256: str = ""
+    template_sha256: str = ""
+    answer_tokens: int = 0
+    lengths: tuple[int, ...] = ()
+    depths: tuple[float, ...] = ()
+    prefix: Literal["shared", "fresh"] = "fresh"
     cells: tuple[NeedleCell, ...] = ()
     summaries: tuple[NeedleSummary, ...] = ()
 
@@ -236,6 +272,8 @@ class QualityStage(_Stage):
     name: Literal["quality"] = "quality"
     text: str = ""
     text_sha256: str = ""
+    prefix: int = 0
+    scored: int = 0
     rows: tuple[QualityRow, ...] = ()
 
 
@@ -265,6 +303,7 @@ class Report(Record):
     machine: Machine
     build: BuildKeys
     model: ModelKeys | None
+    settings: RunSettings | None = None
     stages: tuple[Stage, ...]
 
     def to_json(self) -> dict[str, Any]:

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from tqforge.domain import codec
+
+BLOCKS = hnp.arrays(
+    np.float32,
+    st.tuples(st.integers(1, 5), st.just(32)),
+    elements=st.floats(-1e4, 1e4, width=32),
+)
+
+
+def normal(count: int) -> codec.Floats:
+    return np.random.default_rng(7).standard_normal((count, 32)).astype(np.float32)
+
+
+def test_tables_are_the_published_ones() -> None:
+    assert codec.BLOCK_BYTES == 2 + 32 * 3 // 8
+    assert codec.BITS == 3.5
+    assert np.array_equal(codec.CENTROIDS, -codec.CENTROIDS[::-1])
+    assert codec.SIGNS[:8].tolist() == [1, -1, 1, -1, 1, 1, -1, 1]
+
+
+def test_distortion_on_the_normal_distribution() -> None:
+    samples = np.random.default_rng(1).standard_normal(2_000_000).astype(np.float32)
+    assert codec.codebook_distortion(samples) == pytest.approx(codec.DISTORTION, rel=0.01)
+
+
+def test_an_index_straddles_bytes_where_it_should() -> None:
+    codes = np.zeros((1, 32), dtype=np.uint8)
+    codes[0, 2], codes[0, 5] = 7, 7
+    assert codec.pack(codes)[0, :3].tolist() == [0b11000000, 0b10000001, 0b00000011]
+
+
+@given(hnp.arrays(np.uint8, (3, 32), elements=st.integers(0, 7)))
+def test_pack_and_unpack_are_inverse(codes: codec.Codes) -> None:
+    assert np.array_equal(codec.unpack(codec.pack(codes)), codes)
+
+
+@given(BLOCKS)
+@settings(deadline=None)
+def test_rotation_is_orthonormal(rows: codec.Floats) -> None:
+    back = codec.unrotate(codec.rotate(rows))
+    assert np.allclose(back, rows, atol=1e-5 * max(1.0, float(np.abs(rows).max())))
+
+
+@given(BLOCKS)
+@settings(deadline=None)
+def test_norm_is_restored_to_fp16_precision(rows: codec.Floats) -> None:
+    norms = np.sqrt(codec.sum_of_squares(rows))
+    kept = (norms > 1e-2) & (norms < 1e5)
+    decoded = np.sqrt(codec.sum_of_squares(codec.roundtrip(rows)))
+    assert np.allclose(decoded[kept], norms[kept], rtol=6e-4)
+
+
+@given(BLOCKS)
+@settings(deadline=None)
+def test_codes_do_not_depend_on_powers_of_two(rows: codec.Floats) -> None:
+    kept = rows[codec.sum_of_squares(rows) > 1e-6]
+    assert np.array_equal(codec.encode(kept)[:, 2:], codec.encode(kept * np.float32(4))[:, 2:])
+
+
+def test_zero_block_before_and_after() -> None:
+    zero = np.zeros((1, 32), dtype=np.float32)
+    spike = codec.decode(codec.encode(zero, codec.RAW))[0]
+    assert spike[0] == pytest.approx(-1.3865, abs=1e-4)
+    assert np.allclose(spike[1:], 0)
+    assert not codec.encode(zero).any()
+    assert not codec.decode(codec.encode(zero)).any()
+
+
+def test_raw_scale_is_the_rms_and_one_hot_falls_short() -> None:
+    one_hot = np.zeros((1, 32), dtype=np.float32)
+    one_hot[0, 5] = 3.0
+    raw, final = (codec.decode(codec.encode(one_hot, variant))[0, 5] for variant in (codec.RAW, codec.FINAL))
+    assert raw == pytest.approx(3.0 * 0.756, rel=2e-3)
+    assert final == pytest.approx(3.0, rel=1e-3)
+
+
+def test_worst_case_is_parallel_to_the_signs() -> None:
+    rows = codec.SIGNS[None, :].copy()
+    decoded = codec.roundtrip(rows)
+    cosine = float((rows * decoded).sum() / np.sqrt((rows**2).sum() * (decoded**2).sum()))
+    assert cosine == pytest.approx(0.845, abs=0.002)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 3e38])
+def test_a_block_that_cannot_be_stored_decodes_to_nan_and_leaves_its_neighbours(bad: float) -> None:
+    rows = normal(3)
+    rows[1, 4] = bad
+    packed = codec.encode(rows)
+    assert packed[1].tolist() == [0x00, 0x7E] + [0] * 12
+    decoded = codec.decode(packed)
+    assert np.isnan(decoded[1]).all()
+    assert np.isfinite(decoded[[0, 2]]).all()
+
+
+def test_tiny_blocks_flush_to_zero() -> None:
+    assert not codec.decode(codec.encode(np.full((1, 32), 1e-12, dtype=np.float32))).any()
+    assert not codec.decode(codec.encode(np.full((1, 32), 1e-9, dtype=np.float32))).any()
+
+
+def test_variants_differ_in_the_scale_alone() -> None:
+    rows = normal(64)
+    packed = [codec.encode(rows, variant) for variant in codec.VARIANTS]
+    assert np.array_equal(packed[0][:, 2:], packed[1][:, 2:])
+    assert np.array_equal(packed[1], packed[2])
+    assert not np.array_equal(packed[0][:, :2], packed[1][:, :2])
+
+
+def test_whole_blocks_only() -> None:
+    with pytest.raises(ValueError, match="whole blocks"):
+        codec.encode(np.zeros(33, dtype=np.float32))

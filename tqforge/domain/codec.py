@@ -1,0 +1,157 @@
+"""The reference codec of `tq3_0` in NumPy: the oracle that every encoder in C and Metal is compared with.
+
+A block of 32 values is rotated (signs, 32-point Walsh-Hadamard transform, 1/sqrt(32)), divided by its rms and stored as
+3-bit Lloyd-Max codes beside one fp16 scale `d`: 14 bytes. All float32 steps are done in the order of the C reference,
+so that codes and `d` are equal bit for bit: butterflies with distance 1, 2, 4, 8, 16 before the normalization, sums of
+squares in float64 in eight lanes, boundaries compared strictly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Codes = NDArray[np.uint8]
+Packed = NDArray[np.uint8]
+
+BLOCK: Final = 32
+BLOCK_BYTES: Final = 14
+BITS: Final = 8 * BLOCK_BYTES / BLOCK
+CENTROIDS: Final = np.array([-2.1519, -1.3439, -0.7560, -0.2451, 0.2451, 0.7560, 1.3439, 2.1519], dtype=np.float32)
+BOUNDARIES: Final = np.array([-1.7479, -1.0500, -0.5005, 0.0, 0.5005, 1.0500, 1.7479], dtype=np.float32)
+#: Mean squared error of the codebook on N(0,1): the optimum for 3 bits.
+DISTORTION: Final = 0.03455
+SIGNS: Final[Floats] = np.where(
+    (np.arange(BLOCK, dtype=np.uint64) * np.uint64(0x9E3779B9)).astype(np.uint32) >> np.uint32(31), -1.0, 1.0
+).astype(np.float32)
+
+_RSQRT: Final = np.float32(0.17677669529663687)
+_TINY_RMS: Final = np.float32(1e-10)
+_TINY_SUM: Final = 1e-20
+_FP16_LIMIT: Final = np.float32(65520.0)
+_FP16_NAN: Final = np.uint16(0x7E00)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One generation of the encoder; layout and decoder are the same in all."""
+
+    name: str
+    corrected: bool  # d restores the norm of the block, else d is its rms
+    defined: bool  # zero and non-finite blocks have a rule, else a tiny rms is replaced by 1
+
+
+RAW: Final = Variant("raw", corrected=False, defined=False)
+CORRECTED: Final = Variant("corrected", corrected=True, defined=False)
+FINAL: Final = Variant("final", corrected=True, defined=True)
+VARIANTS: Final = (RAW, CORRECTED, FINAL)
+
+
+def blocks_of(values: Floats) -> Floats:
+    """Any array whose last axis is made of whole blocks, as rows of 32."""
+    flat = np.ascontiguousarray(values, dtype=np.float32)
+    if flat.shape[-1] % BLOCK:
+        raise ValueError(f"{flat.shape[-1]} values are not whole blocks of {BLOCK}")
+    return flat.reshape(-1, BLOCK)
+
+
+def hadamard(rows: Floats) -> Floats:
+    """The unnormalized 32-point Walsh-Hadamard transform of each row, stage by stage in float32."""
+    out = rows
+    length = 1
+    while length < BLOCK:
+        parts = out.reshape(len(rows), BLOCK // (2 * length), 2, length)
+        low, high = parts[:, :, 0], parts[:, :, 1]
+        out = np.stack([low + high, low - high], axis=2)
+        length *= 2
+    return out.reshape(len(rows), BLOCK)
+
+
+def rotate(rows: Floats) -> Floats:
+    """R x: orthonormal, so scalar products and norms stay."""
+    return hadamard(rows * SIGNS) * _RSQRT
+
+
+def unrotate(rows: Floats) -> Floats:
+    """The inverse of `rotate`."""
+    return hadamard(rows) * SIGNS * _RSQRT
+
+
+def sum_of_squares(rows: Floats) -> NDArray[np.float64]:
+    """Of each row, in float64 in eight lanes, as the C code adds."""
+    lanes = np.square(rows.astype(np.float64)).reshape(len(rows), 4, 8)
+    total: NDArray[np.float64] = lanes[:, 0] + lanes[:, 1] + lanes[:, 2] + lanes[:, 3]
+    for half in (4, 2, 1):
+        total = total[:, :half] + total[:, half:]
+    return total[:, 0]
+
+
+def code_of(values: Floats) -> Codes:
+    """Number of boundaries strictly below each value; NaN gives 0."""
+    codes: Codes = (values[..., None] > BOUNDARIES).sum(axis=-1).astype(np.uint8)
+    return codes
+
+
+def pack(codes: Codes) -> Packed:
+    """Rows of 32 codes as rows of 12 bytes: code k of a group of 8 at bit 3k of a 24-bit little-endian word."""
+    words = np.bitwise_or.reduce(
+        codes.reshape(-1, 4, 8).astype(np.uint32) << np.arange(0, 24, 3, dtype=np.uint32), axis=-1
+    )
+    packed: Packed = (words[..., None] >> np.array([0, 8, 16], dtype=np.uint32)).astype(np.uint8).reshape(-1, 12)
+    return packed
+
+
+def unpack(packed: Packed) -> Codes:
+    """The inverse of `pack`."""
+    triples = packed.reshape(-1, 4, 3).astype(np.uint32)
+    words = triples[..., 0] | triples[..., 1] << np.uint32(8) | triples[..., 2] << np.uint32(16)
+    codes: Codes = ((words[..., None] >> np.arange(0, 24, 3, dtype=np.uint32)) & np.uint32(7)).astype(np.uint8)
+    return codes.reshape(-1, BLOCK)
+
+
+def encode(values: Floats, variant: Variant = FINAL) -> Packed:
+    """Blocks of 14 bytes, one row per 32 values."""
+    rows = blocks_of(values)
+    with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
+        total = sum_of_squares(rows)
+        rms = np.sqrt(total / BLOCK).astype(np.float32)
+        zero = total < _TINY_SUM if variant.defined else np.zeros(len(rows), dtype=bool)
+        unit = np.zeros(len(rows), dtype=bool) if variant.defined else rms < _TINY_RMS
+        rms = np.where(zero | unit, np.float32(1), rms)
+        codes = code_of(hadamard(rows * SIGNS) * (_RSQRT / rms)[:, None])
+        d = np.sqrt(total / sum_of_squares(CENTROIDS[codes])).astype(np.float32) if variant.corrected else rms
+        d = np.where(zero, np.float32(0), np.where(unit, np.float32(1), d))
+        scale = d.astype(np.float16).view(np.uint16)
+        refused = ~(d < _FP16_LIMIT) if variant.defined else np.zeros(len(rows), dtype=bool)
+    codes[zero | refused] = 0
+    scale = np.where(refused, _FP16_NAN, scale).astype("<u2")
+    return np.concatenate([scale.view(np.uint8).reshape(-1, 2), pack(codes)], axis=1)
+
+
+def decode(packed: Packed) -> Floats:
+    """Rows of 32 values from blocks of 14 bytes."""
+    rows = packed.reshape(-1, BLOCK_BYTES)
+    d = np.ascontiguousarray(rows[:, :2]).view("<f2")[:, 0].astype(np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return hadamard(CENTROIDS[unpack(rows[:, 2:])]) * SIGNS * (d * _RSQRT)[:, None]
+
+
+def roundtrip(values: Floats, variant: Variant = FINAL) -> Floats:
+    """What a cache of that type would hold, in the shape of `values`."""
+    return decode(encode(values, variant)).reshape(values.shape)
+
+
+def codebook_distortion(samples: Floats) -> float:
+    """Mean squared error of the codebook itself on samples of N(0,1)."""
+    error = samples - CENTROIDS[code_of(samples)]
+    return float(np.square(error, dtype=np.float64).mean())
+
+
+def relative_error(values: Floats, decoded: Floats) -> float:
+    """Squared error of `decoded` over the energy of `values`, finite blocks only."""
+    error = np.square(values.astype(np.float64) - decoded.astype(np.float64)).sum()
+    return float(error / np.square(values.astype(np.float64)).sum())
