@@ -103,12 +103,19 @@ def extract_tar(
                 if str(inside) not in skip:
                     _write_member(tar, member, target / inside)
                     counts[_key(wanted, target)] += 1
+            _read_to_the_end(tar)
     except _TRUNCATED as error:
         raise _broken(archive, error) from error
     except FileExistsError as error:
         raise _refuse(archive, str(error.filename), "a member that is there twice") from error
     _all_present(archive, counts)
     return counts
+
+
+def _read_to_the_end(tar: tarfile.TarFile) -> None:
+    """The checksum of the compressed stream stands behind the last member."""
+    while tar.fileobj and tar.fileobj.read(1 << 20):
+        pass
 
 
 def _key(wanted: Mapping[str, Path], target: Path) -> str:

@@ -6,15 +6,20 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
+from tqforge.adapters import proc
 from tqforge.errors import DiskFullError, LockedError
 
 _CHUNK = 1 << 20
+_ORPHAN_SECONDS = 15.0
 
 
 @contextmanager
@@ -93,22 +98,49 @@ def sha256_file(path: Path, progress: Callable[[int], None] | None = None) -> st
 
 @contextmanager
 def locked(path: Path, purpose: str) -> Iterator[None]:
-    """Hold an exclusive lock on `path` (the kernel drops it when the holder dies). Raises LockedError at once."""
+    """Hold an exclusive lock on `path`. The kernel drops it when the holder and its children are gone.
+
+    Raises LockedError at once while the holder lives; what a killed holder started gets a few seconds to end.
+    """
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+", encoding="utf-8") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                stream.seek(0)
-                holder = stream.read().strip() or "another tqforge"
-                raise LockedError(f"The workspace is in use by {holder}.", where=str(path)) from None
+            _acquire(stream, path)
             stream.seek(0)
             stream.truncate()
             stream.write(f"`{purpose}` (process {os.getpid()})\n")
             stream.flush()
             try:
-                yield
+                with proc.shared(stream.fileno()):
+                    yield
             finally:
                 stream.seek(0)
                 stream.truncate()
+
+
+def _acquire(stream: TextIO, path: Path) -> None:
+    deadline = time.monotonic() + _ORPHAN_SECONDS
+    while True:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.seek(0)
+            holder = stream.read().strip()
+            process = re.search(r"\(process (\d+)\)", holder)
+            orphaned = process is not None and not _alive(int(process[1]))
+            if orphaned and time.monotonic() < deadline:
+                time.sleep(0.1)
+                continue
+            who = holder or "another tqforge"
+            raise LockedError(f"The workspace is in use by {who}.", where=str(path)) from None
+        return
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -68,6 +68,7 @@ _SETTINGS = {
     "rerere.enabled": "false",
     "safe.directory": "*",
 }
+_DISK_FULL = re.compile("No space left on device|Out of diskspace|Disk quota exceeded")
 _PERCENT = re.compile(r"^(?:remote: )?(Counting|Compressing|Receiving|Resolving)[^:]*:\s+(\d+)%")
 
 
@@ -108,7 +109,7 @@ def _run(argv: Sequence[str | Path], *, check: bool = True, **options: object) -
         done = proc.run(["git", *argv], check=False, **options)  # type: ignore[arg-type]
     except FileNotFoundError:
         raise ToolchainError("git was not found.", remedy="Install git (2.32 or newer) and run again.") from None
-    if not done.ok and "No space left on device" in done.stdout + done.stderr:
+    if not done.ok and _DISK_FULL.search(done.stdout + done.stderr):
         raise DiskFullError("The disk is full.", where=str(options.get("cwd", "")))
     if check and not done.ok:
         raise proc.ProcessError(done)

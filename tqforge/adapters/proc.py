@@ -10,13 +10,24 @@ import signal
 import subprocess  # noqa: TID251 - this module is the door
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 _TAIL_LINES = 25
 _GRACE_SECONDS = 5.0
+_shared: set[int] = set()
+
+
+@contextmanager
+def shared(descriptor: int) -> Iterator[None]:
+    """Let every child inherit a file descriptor: a lock on it stays held while an orphan of a killed run writes."""
+    _shared.add(descriptor)
+    try:
+        yield
+    finally:
+        _shared.discard(descriptor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +111,7 @@ def run(
         encoding="utf-8",
         errors="replace",
         start_new_session=True,
+        pass_fds=tuple(_shared),
     )
     try:
         if streaming:
@@ -210,6 +222,7 @@ def spawn(
             encoding="utf-8",
             errors="replace",
             start_new_session=True,
+            pass_fds=tuple(_shared),
         )
     finally:
         if sink:

@@ -27,6 +27,7 @@ _SHOWN = 8
 class Stamp:
     """What the checkout was brought to; the fast path compares it with the input."""
 
+    source: str  # as it was asked for
     base_commit: str
     series_sha256: str
     head: str

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tqforge import resources
 from tqforge.adapters import fs
 from tqforge.domain.manifest import Hex40, Hex64
 from tqforge.domain.model import AppliedPatch
@@ -20,6 +22,21 @@ from tqforge.errors import ConfigError, IntegrityError
 
 FILENAME = "tqforge.lock"
 _HEAD = "# Written by `tqforge patch export`. Do not edit.\nschema = 1\n"
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Where the series of a base lies, and the lock it is held to."""
+
+    folder: Path
+    lock: Path
+
+    @classmethod
+    def of(cls, base: str, folder: Path | None = None) -> Shelf:
+        """The shelf that travels with tqforge; or a folder of the user's own, with its lock inside."""
+        if folder:
+            return cls(folder, folder / FILENAME)
+        return cls(resources.patches_dir(base), resources.third_party() / FILENAME)
 
 
 class LockedPatch(BaseModel):

@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from tqforge import resources
 from tqforge.adapters import fs
 from tqforge.adapters.git import Repository
 from tqforge.context import Context
@@ -15,6 +12,7 @@ from tqforge.domain import applying, lock
 from tqforge.domain import series as series_files
 from tqforge.domain import source as sources
 from tqforge.domain.applying import Stamp
+from tqforge.domain.lock import Shelf
 from tqforge.domain.model import AppliedPatch, Base, Prepared
 from tqforge.domain.series import Series
 
@@ -24,7 +22,7 @@ def prepare(
     base: Base,
     *,
     source: str = sources.ARCHIVE,
-    patches: Path | None = None,
+    shelf: Shelf | None = None,
     discard: bool = False,
     write_lock: bool = False,
 ) -> Prepared:
@@ -34,11 +32,11 @@ def prepare(
     has. The caller holds the workspace lock. When nothing changed this takes a fraction of a second and writes nothing.
     `discard` throws the user's changes in the checkout away; `write_lock` records the result instead of checking it.
     """
-    series = series_files.load(patches or resources.patches_dir(base.name))
-    lock_path = resources.third_party() / lock.FILENAME
-    entry = lock.read(lock_path).bases.get(base.name)
+    shelf = shelf or Shelf.of(base.name)
+    series = series_files.load(shelf.folder)
+    entry = lock.read(shelf.lock).bases.get(base.name)
     if entry and not write_lock:
-        lock.check_series(entry, series, lock_path)
+        lock.check_series(entry, series, shelf.lock)
     if not discard and not write_lock and (ready := _unchanged(ctx, base, source, series)):
         return ready
     fs.remove_leftovers(ctx.workspace.downloads)
@@ -46,13 +44,15 @@ def prepare(
     repository, base_commit = sources.ensure_base(ctx, base, source)
     applied = _apply(repository, base_commit, series, discard=discard)
     if write_lock:
-        lock.record(lock_path, base.name, base.tree, applied)
+        lock.record(shelf.lock, base.name, base.tree, applied)
     elif entry:
-        lock.check_trees(entry, applied, lock_path)
+        lock.check_trees(entry, applied, shelf.lock)
     head = applied[-1].commit if applied else base_commit
     applying.move(repository, head)
     tree = applied[-1].tree if applied else base.tree
-    stamp = Stamp(base_commit=base_commit, series_sha256=series.sha256, head=head, tree=tree, patches=applied)
+    stamp = Stamp(
+        source=source, base_commit=base_commit, series_sha256=series.sha256, head=head, tree=tree, patches=applied
+    )
     applying.write_stamp(repository, stamp)
     ctx.out.say(f"  {len(applied)} patches applied, tree {tree}")
     return _prepared(base, repository, stamp, reused=False)
@@ -72,8 +72,10 @@ def _unchanged(ctx: Context, base: Base, origin: str, series: Series) -> Prepare
     """The checkout as it stands, if its stamp, its HEAD and its files say that nothing changed."""
     repository = Repository(ctx.workspace.checkout(base.name))
     stamp = applying.read_stamp(repository)
-    if origin not in (sources.ARCHIVE, sources.GIT) or not stamp or stamp.series_sha256 != series.sha256:
+    if not stamp or stamp.series_sha256 != series.sha256:
         return None
+    if origin not in (sources.ARCHIVE, sources.GIT, stamp.source):
+        return None  # a path is looked at once
     if applying.interrupted(repository) or sources.imported(repository, base) != stamp.base_commit:
         return None
     if repository.resolve("HEAD") != stamp.head or repository.tree(stamp.head) != stamp.tree or repository.changes():
