@@ -5,12 +5,21 @@ Sizes are bytes, times seconds, KL divergences nats per token, rates tokens per 
 
 from __future__ import annotations
 
+import json
+import math
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 SCHEMA_VERSION: Literal[1] = 1
+
+#: A measured figure. What came out as no finite number is NaN in memory and null in the JSON, both ways.
+Real = Annotated[
+    float,
+    BeforeValidator(lambda value: math.nan if value is None else value),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]}),
+]
 
 
 class Status(StrEnum):
@@ -116,9 +125,9 @@ class Check(Record):
 class Interval(Record):
     """A figure with the bounds of its 95 % interval."""
 
-    value: float
-    low: float
-    high: float
+    value: Real
+    low: Real
+    high: Real
 
 
 class MemoryRow(Record):
@@ -196,11 +205,11 @@ class QualityRow(Record):
     prefix: int
     tokens: int
     kl: Interval
-    kl_p99: float
-    kl_max: float
+    kl_p99: Real
+    kl_max: Real
     top1: Interval
-    perplexity: float
-    perplexity_reference: float
+    perplexity: Real
+    perplexity_reference: Real
     is_floor: bool = False
     rotation: str = ""
 
@@ -307,5 +316,6 @@ class Report(Record):
     stages: tuple[Stage, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, ready for `json.dumps`."""
-        return self.model_dump(mode="json")
+        """Plain values, ready for `json.dumps`; no NaN among them."""
+        values: dict[str, Any] = json.loads(self.model_dump_json())
+        return values

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from synthetic_report import EDGES, cell, report
+
+from tqforge.domain.report import table
+from tqforge.domain.report.figures import tally
+from tqforge.domain.report.schema import Outcome, Report
+
+
+def shown(whole: Report, width: int = 80, *, encoding: str = "utf-8", terminal: bool = False) -> str:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=stream, width=width, force_terminal=terminal, color_system="truecolor" if terminal else None)
+    console.print(table.render(whole))
+    stream.flush()
+    return stream.buffer.getvalue().decode(encoding)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", EDGES)
+def test_it_fits_and_is_plain_when_piped(name: str, width: int) -> None:
+    lines = shown(EDGES[name](), width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert not [line for line in lines if "\x1b" in line or line != line.rstrip()]
+
+
+def test_pairs_and_figures_are_there() -> None:
+    text = shown(report())
+    for piece in (
+        "tq3_0/tq3_0",
+        "3.5",
+        "19.7 MiB",
+        "0.280",
+        "73 %",
+        "needles by tokens",
+        "What fell short",
+        "deferred",
+    ):
+        assert piece in text
+
+
+def test_a_narrow_screen_leaves_out_the_least_needed_columns() -> None:
+    wide, narrow = shown(EDGES["twelve pairs"](), 120), shown(EDGES["twelve pairs"](), 80)
+    assert "decode/f16" in wide
+    assert "perplexity" in wide
+    assert "decode/f16" in narrow
+    assert "perplexity" not in narrow
+    assert "…" not in narrow.split("needles by tokens")[0].split("pair  ")[1]
+
+
+def test_colours_on_a_terminal_only() -> None:
+    assert "\x1b[" in shown(report(), terminal=True)
+
+
+def test_an_old_terminal_gets_plain_signs() -> None:
+    text = shown(report(), encoding="ascii")
+    assert "+ source held" in text
+    assert "x Needle." in text
+
+
+def test_markup_and_escapes_of_an_answer_stay_text() -> None:
+    text = shown(EDGES["hostile"]())
+    assert "[bold]rich[/bold]" in text
+    assert "\x1b" not in text
+
+
+def test_progress_note() -> None:
+    cells = [cell("tq3_0/tq3_0", 2048, 0.5, seed, Outcome.HIT if seed else Outcome.MISS) for seed in range(3)]
+    assert table.progress_note(cells[-1], tally(cells)) == "tq3_0/tq3_0, 2,048 at 50 %: hit; 2 of 3"

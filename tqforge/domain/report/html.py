@@ -1,0 +1,171 @@
+"""`report.html`: one file that asks for nothing, runs nothing and says the same in light, in dark and on paper."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from tqforge.domain.report import chart, figures, heat, judging, verdict, words
+from tqforge.domain.report.schema import (
+    CheckStage,
+    NeedleCell,
+    NeedleStage,
+    QualityRow,
+    QualityStage,
+    Report,
+    SpeedStage,
+)
+
+#: Longer answers are cut in the page; `report.json` holds them whole.
+ANSWER_LIMIT = 4_000
+
+
+def render(report: Report) -> str:
+    """The page. The same report gives the same bytes."""
+    return _environment().get_template("report.html.j2").render(_view(report)).strip() + "\n"
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("tqforge.domain.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    for name in ("count", "percent", "percent_range", "size", "figure", "kl", "kl_range", "bits", "duration", "plural"):
+        environment.filters[name] = getattr(words, name)
+    environment.globals.update(
+        STATUS_WORD=words.STATUS_WORD,
+        STATUS_SIGN=words.STATUS_SIGN,
+        STAGE_TITLE=words.STAGE_TITLE,
+        NONE=words.NONE,
+        shade=heat.shade,
+        describe=heat.describe,
+        is_ours=figures.is_ours,
+        matches=figures.matches,
+        measured_bits=figures.measured_bits,
+        quality_name=judging.quality_name,
+    )
+    return environment
+
+
+def _finalize(value: Any) -> Any:
+    """Every text of the report passes here before it is escaped."""
+    return words.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _view(report: Report) -> dict[str, Any]:
+    found = verdict.findings(report)
+    rows = figures.main_quality_rows(report)
+    front = {id(row) for row in figures.pareto(chart.drawable(rows))}
+    return {
+        "report": report,
+        "head": verdict.headline(report),
+        "groups": [(kind, verdict.KIND_TITLE[kind], [f for f in found if f.kind is kind]) for kind in verdict.Kind],
+        "stages": list(zip(report.stages, verdict.marks(report), strict=True)),
+        "check_stages": [stage for stage in report.stages if isinstance(stage, CheckStage) and stage.checks],
+        "ops": figures.ops_rows(report),
+        "maps": figures.needle_maps(report),
+        "kinds": _by_kind(report),
+        "memory": _memory(report),
+        "quality": figures.quality_rows(report),
+        "quality_stage": next(iter(figures.stages_of(report, QualityStage)), None),
+        "front": front,
+        "prefix": rows[0].prefix if rows else 0,
+        "exact_floor": _exact_floor(rows),
+        "bands": (judging.CLOSE, judging.CHANGED, judging.BROKEN),
+        "wide": Markup(chart.kl_chart(rows, "kl-wide")),  # noqa: S704  # drawn here, its texts are escaped by matplotlib
+        "narrow": Markup(chart.kl_chart(rows, "kl-narrow", narrow=True)),  # noqa: S704
+        "speed": _speed(report),
+        "speed_stage": next(iter(figures.stages_of(report, SpeedStage)), None),
+        "answers": _answers(report),
+        "answer_limit": ANSWER_LIMIT,
+        "prompts": _prompts(report),
+        "command": shlex.join(words.visible(part) for part in report.command),
+    }
+
+
+def _exact_floor(rows: Iterable[QualityRow]) -> bool:
+    """f16 against itself differs by nothing at all, so the chart has no line to draw for it."""
+    floors = [row for row in rows if row.is_floor]
+    return bool(floors) and all(row.kl.value == 0 for row in floors)
+
+
+def _cells(report: Report) -> list[NeedleCell]:
+    return [cell for stage in figures.stages_of(report, NeedleStage) for cell in stage.cells]
+
+
+def _answers(report: Report) -> list[tuple[str, str, list[NeedleCell]]]:
+    order = figures.pair_order(report)
+    cells = sorted(
+        _cells(report), key=lambda c: (c.control == "no-needle", order(c.pair), c.control, c.length, c.depth, c.seed)
+    )
+    groups = groupby(cells, key=lambda cell: (cell.pair, cell.control))
+    return [(pair, control, list(some)) for (pair, control), some in groups]
+
+
+def _prompts(report: Report) -> list[tuple[str, str]]:
+    """Each prompt once: its sha256 and what it is."""
+    seen: dict[str, str] = {}
+    for cell in _cells(report):
+        control = ", no needle" if cell.control == "no-needle" else ""
+        place = f"{words.count(cell.length)} tokens, depth {words.percent(cell.depth)}, seed {cell.seed}{control}"
+        seen.setdefault(cell.prompt_sha256, place)
+    return [(digest, place) for digest, place in seen.items() if digest]
+
+
+def _by_kind(report: Report) -> list[tuple[str, list[tuple[str, figures.Tally]]]]:
+    """Per pair, the tally of each kind of fact; empty if there is one kind only."""
+    cells = [cell for cell in _cells(report) if cell.control != "no-needle"]
+    kinds = sorted({cell.fact_kind for cell in cells})
+    if len(kinds) < 2:
+        return []
+    order = figures.pair_order(report)
+    pairs = sorted({cell.pair for cell in cells}, key=order)
+    return [
+        (pair, [(kind, figures.tally(c for c in cells if (c.pair, c.fact_kind) == (pair, kind))) for kind in kinds])
+        for pair in pairs
+    ]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A row of a bar chart: widths in percent of the longest bar."""
+
+    row: Any
+    widths: tuple[float, ...]
+
+
+def _scale(value: float, most: float) -> float:
+    return round(100 * value / most, 2) if most > 0 and words.known(value) else 0.0
+
+
+def _memory(report: Report) -> list[tuple[int, list[Bar]]]:
+    groups = []
+    for n_ctx, some in groupby(figures.memory_rows(report), key=lambda row: row.n_ctx):
+        rows = list(some)
+        most = max(max(row.k_measured + row.v_measured, row.k_formula + row.v_formula) for row in rows)
+        sizes = [(row, (row.k_measured, row.v_measured, row.k_formula, row.v_formula)) for row in rows]
+        groups.append((n_ctx, [Bar(row, tuple(_scale(value, most) for value in four)) for row, four in sizes]))
+    return sorted(groups, reverse=True)
+
+
+def _speed(report: Report) -> list[tuple[str, list[tuple[int, list[Bar]]]]]:
+    groups = []
+    for phase, some in groupby(figures.speed_rows(report), key=lambda row: row.phase):
+        rows = list(some)
+        most = max((row.rate.value for row in rows if words.known(row.rate.value)), default=0.0)
+        depths = [
+            (depth, [Bar(row, (_scale(row.rate.value, most),)) for row in deep])
+            for depth, deep in groupby(rows, key=lambda row: row.depth)
+        ]
+        groups.append((str(phase), depths))
+    return groups

@@ -1,0 +1,195 @@
+"""What a run showed, in plain words. Pure rules: nothing is said here that the report does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tqforge.domain.report import judging
+from tqforge.domain.report.figures import effective, missing_stages, observations
+from tqforge.domain.report.schema import (
+    CheckStage,
+    MemoryStage,
+    NeedleStage,
+    OpsStage,
+    QualityStage,
+    Report,
+    SpeedStage,
+    Stage,
+    Status,
+)
+from tqforge.domain.report.words import STAGE_TITLE, STATUS_SIGN, STATUS_WORD, ending, line, listing, plural, sentence
+
+
+class Kind(StrEnum):
+    """Where a finding belongs. The order is the order of reading."""
+
+    SHORT = "short"
+    SHOWN = "shown"
+    ADVICE = "advice"
+    DEFERRED = "deferred"
+
+
+KIND_TITLE = {
+    Kind.SHORT: "What fell short",
+    Kind.SHOWN: "What was shown",
+    Kind.ADVICE: "What the figures suggest",
+    Kind.DEFERRED: "What was deferred, and why",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One sentence or two about one stage."""
+
+    kind: Kind
+    stage: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        return STAGE_TITLE.get(self.stage, self.stage)
+
+
+class Tone(StrEnum):
+    """How the first line sounds."""
+
+    GOOD = "good"
+    MIXED = "mixed"
+    BAD = "bad"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The whole run in a word and a few sentences."""
+
+    tone: Tone
+    word: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What became of one stage: a name for its style, a sign and a word."""
+
+    css: str
+    sign: str
+    word: str
+
+
+def marks(report: Report) -> list[Mark]:
+    """One mark per stage, in their order; a stage that passed with a shortfall in it is not called held."""
+    lossy = {finding.stage for finding in findings(report) if finding.kind is Kind.SHORT}
+    found = []
+    for stage in report.stages:
+        state = effective(stage)
+        if state is Status.PASSED and stage.name in lossy:
+            found.append(Mark("losses", "~", "losses measured"))
+        else:
+            found.append(Mark(state.value, STATUS_SIGN[state], STATUS_WORD[state]))
+    return found
+
+
+def headline(report: Report) -> Headline:
+    """The worst that happened decides; neither a recorded status nor a stage that passed can hide a loss."""
+    found = findings(report)
+    lossy = {finding.stage for finding in found if finding.kind is Kind.SHORT}
+    states: dict[str, Status] = {stage.name: effective(stage) for stage in report.stages}
+    held = [name for name, state in states.items() if state is Status.PASSED and name not in lossy]
+    losses = [name for name, state in states.items() if state is Status.PASSED and name in lossy]
+    text = _sentences(states, held, losses)
+    if Status.ERROR in states.values() or report.status is Status.ERROR:
+        return Headline(Tone.BAD, "Broke off", text)
+    if Status.FAILED in states.values() or report.status is Status.FAILED:
+        return Headline(Tone.BAD, "Fell short", text)
+    if not held and not losses:
+        return Headline(Tone.NONE, "Nothing shown", text)
+    if losses:
+        return Headline(Tone.MIXED, "Losses measured", text)
+    open_ends = len(held) < len(states)
+    return Headline(Tone.MIXED if open_ends else Tone.GOOD, "Held, as far as it ran" if open_ends else "Held", text)
+
+
+def _sentences(states: dict[str, Status], held: list[str], losses: list[str]) -> str:
+    def named(status: Status) -> list[str]:
+        return [name for name, state in states.items() if state is status]
+
+    parts = (
+        (named(Status.ERROR), "The run broke off in {}"),
+        (named(Status.FAILED), "{} fell short"),
+        (losses, "{} ran to the end and measured losses"),
+        (held, "{} held"),
+        (named(Status.INCONCLUSIVE), "{} came to no conclusion"),
+        (named(Status.DEFERRED), "{} could not run here"),
+    )
+    sentences = [
+        sentence(form.format(listing(STAGE_TITLE[name].lower() for name in names))) for names, form in parts if names
+    ]
+    if not held and not losses and not named(Status.FAILED):
+        sentences.append("Nothing was shown in this run")
+    return " ".join(ending(part) for part in sentences)
+
+
+def findings(report: Report) -> list[Finding]:
+    """Every finding, in the order of reading: short, shown, advice, deferred; inside it by stage."""
+    found = [finding for stage in report.stages for finding in _of_stage(report, stage)]
+    found += [Finding(Kind.ADVICE, stage, text) for stage, text in judging.advice(report)]
+    absent = [STAGE_TITLE[name].lower() for name in missing_stages(report)]
+    if absent:
+        found.append(Finding(Kind.DEFERRED, "", f"This run was not asked for: {listing(absent)}."))
+    rank = {kind: place for place, kind in enumerate(Kind)}
+    return sorted(found, key=lambda finding: rank[finding.kind])
+
+
+def _of_stage(report: Report, stage: Stage) -> Iterator[Finding]:
+    yield from _state(stage)
+    for good, text in _judged(report, stage):
+        yield Finding(Kind.SHOWN if good else Kind.SHORT, stage.name, text)
+    if isinstance(stage, CheckStage):
+        yield from _unsettled_checks(stage)
+
+
+def _judged(report: Report, stage: Stage) -> Iterator[tuple[bool, str]]:
+    match stage:
+        case CheckStage():
+            return judging.checks(stage)
+        case OpsStage():
+            return judging.ops(stage)
+        case MemoryStage():
+            return judging.memory(report)
+        case NeedleStage():
+            return judging.needle(report)
+        case QualityStage():
+            return judging.quality(report)
+        case SpeedStage():
+            return judging.speed(report)
+
+
+def _state(stage: Stage) -> Iterator[Finding]:
+    """What the stage says of itself, where that is more than "it ran"."""
+    why = " ".join(part for part in (ending(line(stage.reason)), ending(line(stage.remedy))) if part)
+    match effective(stage):
+        case Status.ERROR:
+            done = observations(stage)
+            yield Finding(Kind.SHORT, stage.name, f"Broke off after {plural(done, 'observation')}. {why}".strip())
+        case Status.FAILED if why:
+            yield Finding(Kind.SHORT, stage.name, why)
+        case Status.DEFERRED:
+            yield Finding(Kind.DEFERRED, stage.name, why or "No reason was recorded.")
+        case Status.INCONCLUSIVE if stage.status is Status.PASSED:
+            yield Finding(Kind.SHORT, stage.name, "Recorded as passed without a single observation: it shows nothing.")
+        case Status.INCONCLUSIVE:
+            yield Finding(Kind.SHORT, stage.name, f"No conclusion. {why or 'No reason was recorded.'}")
+        case _:
+            return
+
+
+def _unsettled_checks(stage: CheckStage) -> Iterator[Finding]:
+    for check in stage.checks:
+        reason = ending(line(check.reason)) or "No reason was recorded."
+        if check.status is Status.DEFERRED:
+            yield Finding(Kind.DEFERRED, stage.name, f"{line(check.name)}: {reason}")
+        elif check.status is Status.INCONCLUSIVE:
+            yield Finding(Kind.SHORT, stage.name, f"{line(check.name)} came to no conclusion. {reason}")
