@@ -11,6 +11,7 @@ from tqforge.domain.report.schema import (
     BuildKeys,
     Check,
     CheckStage,
+    Failure,
     Interval,
     Machine,
     MemoryRow,
@@ -26,6 +27,7 @@ from tqforge.domain.report.schema import (
     QualityRow,
     QualityStage,
     Report,
+    RunSettings,
     SpeedRow,
     SpeedStage,
     Stage,
@@ -153,9 +155,21 @@ def needle_stage(pairs: Iterable[str] = PAIRS, lengths: Iterable[int] = (512, 20
         cell("f16/f16", length, 0.5, 1, Outcome.MISS, control="no-needle", near_misses=(), answer="I do not know.")
         for length in lengths
     ]
-    return NeedleStage(
-        **{"status": Status.PASSED, "seconds": 96.2, "cells": tuple(cells), "summaries": summaries(cells), **more}
-    )
+    values: dict[str, Any] = {
+        "status": Status.PASSED,
+        "seconds": 96.2,
+        "text": "synthetic hay",
+        "text_sha256": digest("hay"),
+        "template_sha256": digest("template"),
+        "answer_tokens": 48,
+        "lengths": lengths,
+        "depths": (0.0, 0.5, 1.0),
+        "prefix": "shared",
+        "notes": ("8,192 tokens were left out: the model was trained for 4,096",),
+        "cells": tuple(cells),
+        "summaries": summaries(cells),
+    }
+    return NeedleStage(**{**values, **more})
 
 
 def memory_row(pair: str, n_ctx: int = 4096, extra: int = 0) -> MemoryRow:
@@ -171,6 +185,10 @@ def memory_row(pair: str, n_ctx: int = 4096, extra: int = 0) -> MemoryRow:
         v_formula=due[1],
         k_values=values,
         v_values=values,
+        k_type=k,
+        v_type=v,
+        buffers=sum(due) + 4096,
+        device="CPU",
         peak_rss=612_000_000,
     )
 
@@ -192,7 +210,7 @@ def quality_row(pair: str, prefix: int = 1536, **more: Any) -> QualityRow:
         "perplexity": 14.2 * (1 + mean),
         "perplexity_reference": 14.2,
     }
-    return QualityRow(**{"pair": pair, "prefix": prefix, **values, **more})
+    return QualityRow(pair=pair, prefix=prefix, **{**values, **more})
 
 
 def quality_stage(pairs: Iterable[str] = PAIRS, prefixes: Iterable[int] = (512, 1536)) -> QualityStage:
@@ -316,6 +334,7 @@ def report(**more: Any) -> Report:
             trained_context=8192,
             vocabulary=49152,
         ),
+        "settings": RunSettings(threads=2, n_batch=512, gpu_layers=0),
         "stages": stages(),
     }
     return Report(**{**values, **more})
@@ -339,6 +358,11 @@ def crash_in_the_middle() -> Report:
     broken = NeedleStage(
         status=Status.ERROR,
         reason="The child ended by SIGSEGV while decoding",
+        error=Failure(
+            kind="CrashError", code=20, what="The child ended by SIGSEGV.", where="needle", remedy="Report it."
+        ),
+        lengths=(512, 2048, 4096),
+        depths=(0.0, 1.0),
         cells=tuple(cells),
         summaries=summaries(cells),
     )

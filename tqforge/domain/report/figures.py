@@ -169,9 +169,10 @@ class NeedleMap:
 
 def needle_maps(report: Report) -> list[NeedleMap]:
     """One map per pair and control: the pairs first, the no-needle control last."""
-    cells = [cell for stage in stages_of(report, NeedleStage) for cell in stage.cells]
-    lengths = sorted({cell.length for cell in cells})
-    depths = tuple(sorted({cell.depth for cell in cells}))
+    stages = stages_of(report, NeedleStage)
+    cells = [cell for stage in stages for cell in stage.cells]
+    lengths = sorted({cell.length for cell in cells}.union(*(stage.lengths for stage in stages)))
+    depths = tuple(sorted({cell.depth for cell in cells}.union(*(stage.depths for stage in stages))))
     order = pair_order(report)
     groups: dict[tuple[str, str], list[NeedleCell]] = defaultdict(list)
     for cell in cells:

@@ -75,6 +75,7 @@ def _view(report: Report) -> dict[str, Any]:
         "ops": figures.ops_rows(report),
         "maps": figures.needle_maps(report),
         "kinds": _by_kind(report),
+        "needle_stage": next(iter(figures.stages_of(report, NeedleStage)), None),
         "memory": _memory(report),
         "quality": figures.quality_rows(report),
         "quality_stage": next(iter(figures.stages_of(report, QualityStage)), None),

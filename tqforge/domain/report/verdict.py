@@ -169,7 +169,7 @@ def _judged(report: Report, stage: Stage) -> Iterator[tuple[bool, str]]:
 
 def _state(stage: Stage) -> Iterator[Finding]:
     """What the stage says of itself, where that is more than "it ran"."""
-    why = " ".join(part for part in (ending(line(stage.reason)), ending(line(stage.remedy))) if part)
+    why = _why(stage)
     match effective(stage):
         case Status.ERROR:
             done = observations(stage)
@@ -184,6 +184,15 @@ def _state(stage: Stage) -> Iterator[Finding]:
             yield Finding(Kind.SHORT, stage.name, f"No conclusion. {why or 'No reason was recorded.'}")
         case _:
             return
+
+
+def _why(stage: Stage) -> str:
+    """Reason, place and remedy, each once: the recorded failure adds what the stage itself does not say."""
+    parts = [stage.reason, stage.remedy]
+    if stage.error:
+        place = f"It happened at {stage.error.where}" if stage.error.where else ""
+        parts = [stage.reason or stage.error.what, place, stage.remedy or stage.error.remedy]
+    return " ".join(dict.fromkeys(ending(line(part)) for part in parts if part.strip()))
 
 
 def _unsettled_checks(stage: CheckStage) -> Iterator[Finding]:
