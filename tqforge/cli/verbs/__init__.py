@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from tqforge.cli.verbs import status
+from tqforge.cli.verbs import patch, status
 
-_VERBS = (status,)
+_VERBS = (patch, status)
 
 
 def register(app: typer.Typer) -> None:

@@ -1,0 +1,189 @@
+"""Export, refresh, and a conflict resolved by a person, on a toy upstream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from test_prepare import make_hostile
+from toy import Toy, git
+
+from tqforge.adapters.git import Repository
+from tqforge.commands.patch import apply, export
+from tqforge.domain import exporting, series
+from tqforge.domain.exporting import Difference
+from tqforge.errors import CheckoutError, ConfigError, PatchError, UsageError
+
+
+@dataclass
+class Bench:
+    """The commands on the toy's base."""
+
+    toy: Toy
+
+    def __post_init__(self) -> None:
+        self.ctx = self.toy.context()
+        self.folder = self.toy.shelf.folder
+        self.checkout = self.ctx.workspace.checkout("toy")
+
+    def apply(self, **options: object) -> int:
+        options.setdefault("source", str(self.toy.archive))
+        return apply.run(self.ctx, patches=self.folder, **options)  # type: ignore[arg-type]
+
+    def check(self) -> int:
+        return export.check(self.ctx, patches=self.folder)
+
+    def files(self) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in sorted(self.folder.iterdir())}
+
+    def differences(self) -> dict[str, Difference]:
+        repository = Repository(self.checkout)
+        head = repository.resolve("HEAD")
+        first = exporting.base_of(repository, head, self.toy.base.tree)
+        exported = exporting.export_commits(repository, first, head)
+        return exporting.compare(repository, series.load(self.folder), exported)
+
+
+@pytest.fixture
+def bench(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    for module in (apply, export):
+        monkeypatch.setattr(module, "load_base", lambda name=None: toy.base)
+    toy.three()
+    return Bench(toy)
+
+
+def test_export_gives_the_bytes_on_disk(bench: Bench) -> None:
+    bench.apply(write_lock=True)
+    before = bench.files()
+    assert bench.check() == 0
+    assert export.run(bench.ctx, patches=bench.folder) == 0
+    assert bench.files() == before
+
+
+def test_export_under_a_hostile_configuration(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.apply(write_lock=True)
+    before = bench.files()
+    make_hostile(tmp_path / "home", monkeypatch)
+    for key, value in (("diff.noprefix", "true"), ("diff.context", "1"), ("format.attach", "x")):
+        git(bench.checkout, "config", key, value)
+    assert bench.check() == 0
+    export.run(bench.ctx, patches=bench.folder)
+    assert bench.files() == before
+
+
+def test_check_names_what_differs(bench: Bench) -> None:
+    bench.apply(write_lock=True)
+    path = bench.folder / "two.patch"
+    path.write_text(path.read_text().replace("@@ -17,7 +17,7 @@", "@@ -18,7 +18,7 @@"))
+    bench.apply(write_lock=True)
+    assert bench.differences()["two.patch"] is Difference.MOVED
+    assert bench.check() == 1
+    path.write_text(path.read_text().replace("Because.", "Because  .  \n\n\n\nX"))
+    bench.apply(write_lock=True)
+    assert bench.differences()["two.patch"] is Difference.MESSAGE
+    bench.folder.joinpath("series").write_text("")
+    with pytest.raises(ConfigError, match="no patch to check"):
+        bench.check()
+
+
+def test_refresh_leaves_alone_what_only_moved(bench: Bench) -> None:
+    bench.apply(write_lock=True)
+    before = bench.files()
+    git(bench.checkout, "checkout", "-q", "HEAD~2")
+    source = bench.checkout / "src/quants.c"
+    source.write_text(source.read_text().replace("int line_1;\n", "int line_0;\nint line_1;\n"))
+    git(bench.checkout, "commit", "-q", "--amend", "-a", "--no-edit")
+    git(bench.checkout, "cherry-pick", "series~1", "series")
+    git(bench.checkout, "checkout", "-q", "-B", "series")
+    assert [str(kind) for kind in bench.differences().values()] == ["changed", "same", "moved"]
+    export.run(bench.ctx, patches=bench.folder, moved=False)
+    after = bench.files()
+    assert {name for name in after if after[name] != before[name]} == {"one.patch", "tqforge.lock"}
+    assert bench.check() == 1
+    export.run(bench.ctx, patches=bench.folder)
+    assert bench.files()["three.patch"] != before["three.patch"]
+    assert bench.check() == 0
+
+
+def test_export_refuses_what_is_in_no_commit(bench: Bench) -> None:
+    bench.apply()
+    (bench.checkout / "src/quants.c").write_text("mine\n")
+    with pytest.raises(CheckoutError, match="in no commit"):
+        export.run(bench.ctx, patches=bench.folder)
+    git(bench.checkout, "commit", "-qam", "no trailers")
+    with pytest.raises(ConfigError, match="no usable Patch-Name"):
+        export.run(bench.ctx, patches=bench.folder)
+
+
+def test_export_from_another_repository(bench: Bench) -> None:
+    bench.apply(write_lock=True)
+    before = bench.files()
+    for name in before:
+        if name != "tqforge.lock":
+            (bench.folder / name).unlink()
+    bench.folder.joinpath("series").write_text("# kept comment\n\n")
+    export.run(bench.ctx, patches=bench.folder, repository=bench.toy.root / "work")
+    assert bench.files() == before | {"series": b"# kept comment\n\none.patch\ntwo.patch\nthree.patch\n"}
+
+
+def break_two(bench: Bench) -> Path:
+    """The second patch was made on another text of its line."""
+    path = bench.folder / "two.patch"
+    path.write_text(path.read_text().replace("-cache line 20\n", "-cache line 20 of old\n"))
+    return path
+
+
+def parked(bench: Bench) -> Path:
+    before = git(bench.checkout, "rev-parse", "HEAD")
+    with pytest.raises(
+        PatchError, match=r"two\.patch does not apply: conflict in src/cache\.cpp, hunk 1 of 1"
+    ) as caught:
+        bench.apply()
+    work = bench.checkout.with_name("toy-resolve")
+    for word in (str(work), "--continue", "--skip", "--abort", "add -A"):
+        assert word in caught.value.remedy
+    assert git(bench.checkout, "rev-parse", "HEAD") == before
+    assert git(bench.checkout, "status", "--porcelain") == ""
+    return work
+
+
+def test_resolve_and_continue(bench: Bench) -> None:
+    bench.apply()
+    break_two(bench)
+    work = parked(bench)
+    assert list(work.rglob("*.rej"))
+    with pytest.raises(PatchError, match="not resolved yet"):
+        apply.go_on(bench.ctx, patches=bench.folder)
+    for path in work.rglob("*.rej"):
+        path.unlink()
+    file = work / "src/cache.cpp"
+    file.write_text(file.read_text().replace("cache line 20\n", "cache line twenty by hand\n"))
+    git(work, "add", "-A")
+    assert apply.go_on(bench.ctx, patches=bench.folder) == 0
+    assert "twenty by hand" in (bench.checkout / "src/cache.cpp").read_text()
+    assert "added_three" in (bench.checkout / "src/quants.c").read_text()
+    assert "twenty by hand" in (bench.folder / "two.patch").read_text()
+    assert bench.check() == 0
+    assert not work.exists()
+
+
+def test_resolve_and_skip(bench: Bench) -> None:
+    bench.apply()
+    break_two(bench)
+    parked(bench)
+    assert apply.go_on(bench.ctx, patches=bench.folder, skip=True) == 0
+    assert not (bench.folder / "two.patch").exists()
+    assert bench.check() == 0
+
+
+def test_resolve_and_abort(bench: Bench) -> None:
+    bench.apply()
+    break_two(bench)
+    before = bench.files()
+    work = parked(bench)
+    assert apply.abort(bench.ctx) == 0
+    assert not work.exists()
+    assert bench.files() == before
+    with pytest.raises(UsageError, match="waiting"):
+        apply.go_on(bench.ctx, patches=bench.folder)

@@ -1,0 +1,98 @@
+"""`tqforge patch ...`: the patch life cycle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tqforge.cli.app import JsonFlag, context_of, finish
+from tqforge.errors import UsageError
+
+BaseOption = Annotated[str | None, typer.Option("--base", help="Base by name (default: the one of bases.toml).")]
+PatchesOption = Annotated[
+    Path | None,
+    typer.Option("--patches", help="Series folder of your own instead of tqforge's.", exists=True, file_okay=False),
+]
+SourceOption = Annotated[
+    str, typer.Option("--source", help="archive, git, an address, or a folder, repository or archive that you have.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="Apply, export and check the patch series.", no_args_is_help=True)
+    app.add_typer(group, name="patch")
+    _apply(group)
+    _export(group)
+
+
+def _apply(group: typer.Typer) -> None:
+    @group.command()
+    def apply(
+        ctx: typer.Context,
+        *,
+        base: BaseOption = None,
+        source: SourceOption = "archive",
+        patches: PatchesOption = None,
+        discard: Annotated[bool, typer.Option("--discard", help="Throw your changes in the checkout away.")] = False,
+        write_lock: Annotated[bool, typer.Option("--write-lock", help="Record the result as the lock.")] = False,
+        go_on: Annotated[bool, typer.Option("--continue", help="Go on after resolving the parked patch.")] = False,
+        skip: Annotated[bool, typer.Option("--skip", help="Drop the parked patch and go on.")] = False,
+        abort: Annotated[bool, typer.Option("--abort", help="Throw the parked patch away.")] = False,
+        json: JsonFlag = False,
+    ) -> None:
+        """Bring the checkout to the base with its whole series, each patch one commit."""
+        from tqforge.commands.patch import apply as command
+
+        if go_on + skip + abort > 1:
+            raise UsageError("--continue, --skip and --abort exclude each other.")
+        context = context_of(ctx, json=json)
+        if abort:
+            finish(command.abort(context, base_name=base))
+        if go_on or skip:
+            finish(command.go_on(context, base_name=base, patches=patches, skip=skip))
+        finish(
+            command.run(context, base_name=base, source=source, patches=patches, discard=discard, write_lock=write_lock)
+        )
+
+
+def _export(group: typer.Typer) -> None:
+    @group.command()
+    def export(
+        ctx: typer.Context,
+        *,
+        base: BaseOption = None,
+        patches: PatchesOption = None,
+        repository: Annotated[
+            Path | None,
+            typer.Option("--repository", help="Take the commits from here.", exists=True, file_okay=False),
+        ] = None,
+        check: Annotated[bool, typer.Option("--check", help="Only compare; exit 1 on a difference.")] = False,
+        json: JsonFlag = False,
+    ) -> None:
+        """Write the commits of the checkout as patch files, series and lock."""
+        from tqforge.commands.patch import export as command
+
+        context = context_of(ctx, json=json)
+        if check:
+            finish(command.check(context, base_name=base, patches=patches))
+        finish(command.run(context, base_name=base, patches=patches, repository=repository))
+
+    @group.command()
+    def refresh(
+        ctx: typer.Context,
+        *,
+        base: BaseOption = None,
+        patches: PatchesOption = None,
+        repository: Annotated[
+            Path | None,
+            typer.Option("--repository", help="Take the commits from here.", exists=True, file_okay=False),
+        ] = None,
+        json: JsonFlag = False,
+    ) -> None:
+        """As export, but leave files alone whose change is the same and only moved."""
+        from tqforge.commands.patch import export as command
+
+        context = context_of(ctx, json=json)
+        finish(command.run(context, base_name=base, patches=patches, repository=repository, moved=False))

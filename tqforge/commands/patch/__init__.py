@@ -1,0 +1,1 @@
+"""The patch life cycle: one verb, one file."""
