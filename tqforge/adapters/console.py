@@ -65,6 +65,10 @@ class Output:
         if not self.quiet:
             self.err.print(text)
 
+    def tell(self, text: str) -> None:
+        """As `say`, for a text from elsewhere: square brackets stay what they are."""
+        self.say(escape(text))
+
     def step(self, text: str) -> None:
         """The headline of a step."""
         self.say(f"[bold cyan]==>[/] [bold]{escape(text)}[/]")
@@ -76,6 +80,11 @@ class Output:
         """A result for a person (a table, a text); not printed in JSON mode."""
         if not self.json_mode:
             self.out.print(renderable)
+
+    def raw(self, text: str) -> None:
+        """Text for another program to read, on standard output: neither wrapped nor coloured."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
     def document(self, value: dict[str, Any]) -> None:
         """The JSON document of the command; printed in JSON mode only."""

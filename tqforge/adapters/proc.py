@@ -89,13 +89,15 @@ def run(
     stdin: str | None = None,
     log: Path | None = None,
     on_line: Callable[[str], None] | None = None,
+    on_start: Callable[[int], None] | None = None,
 ) -> Completed:
     """Run a command to its end.
 
     `log` receives everything it writes (both streams, as they come); `on_line` is called for every line of
-    standard output. With either, standard error is folded into standard output. Children are ended when the
-    caller is interrupted. Raises ProcessError when `check` and the command failed, FileNotFoundError when the
-    program does not exist, TimeoutError after `timeout` seconds.
+    standard output. With either, standard error is folded into standard output. `on_start` receives the process id,
+    which is the id of the session too. Children are ended when the caller is interrupted. Raises ProcessError when
+    `check` and the command failed, FileNotFoundError when the program does not exist, TimeoutError after `timeout`
+    seconds.
     """
     words = [str(word) for word in argv]
     streaming = log is not None or on_line is not None
@@ -114,6 +116,8 @@ def run(
         pass_fds=tuple(_shared),
     )
     try:
+        if on_start:
+            on_start(process.pid)
         if streaming:
             out, err = _stream(process, stdin, log, on_line, timeout), ""
         else:

@@ -39,6 +39,7 @@ class _Base(_Entry):
     tree: Hex40
     license: str
     license_file: str
+    build: int = 0
     archive: _Archive
 
 

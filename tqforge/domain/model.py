@@ -30,6 +30,7 @@ class Base:
     tree: str
     license: str
     archive: Archive
+    build: int = 0  # llama.cpp's own build number; 0 when it is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,3 +98,42 @@ class Pair:
 
     def __str__(self) -> str:
         return f"{self.k}/{self.v}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """The machine, and what this Python is on it. Architectures are `x86_64`, `arm64` or what the system says."""
+
+    system: str  # Linux, Darwin
+    release: str  # of the kernel; of macOS on a Mac
+    machine: str  # architecture of the hardware
+    python: str  # architecture this Python runs as
+    cpu: str
+    features: frozenset[str] = frozenset()  # x86 instruction sets as the kernel names them
+    cores: int = 1
+    memory: int = 0
+
+    @property
+    def translated(self) -> bool:
+        """An x86-64 Python on Apple silicon (Rosetta)."""
+        return self.system == "Darwin" and self.machine != self.python
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """A program of the tool chain."""
+
+    name: str
+    path: Path
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """What turns source into programs."""
+
+    cmake: Tool
+    ninja: Tool
+    cc: Tool
+    cxx: Tool
+    ccache: Tool | None = None

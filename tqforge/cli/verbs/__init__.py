@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from tqforge.cli.verbs import patch, status
+from tqforge.cli.verbs import build, doctor, env, patch, run, status
 
-_VERBS = (patch, status)
+_VERBS = (build, status, doctor, run, env, patch)
 
 
 def register(app: typer.Typer) -> None:

@@ -1,0 +1,96 @@
+"""CMake configures, Ninja builds; both write into one log as they go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqforge.adapters import fs, proc
+from tqforge.domain.model import Tools
+
+Environment = Mapping[str, str | None]
+_RUNNING = ".running"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tree:
+    """One build folder of one source folder."""
+
+    source: Path
+    folder: Path
+    tools: Tools
+    environment: Environment
+
+    @property
+    def configure_log(self) -> Path:
+        return self.folder / "configure.log"
+
+    @property
+    def build_log(self) -> Path:
+        return self.folder / "build.log"
+
+    @property
+    def is_configured(self) -> bool:
+        return (self.folder / "build.ninja").is_file()
+
+    def configure(self, arguments: Sequence[str], *, fresh: bool) -> proc.Completed:
+        """Run CMake; `fresh` forgets what an earlier run found out about the tool chain. Raises ProcessError."""
+        with fs.disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            return proc.run(
+                [
+                    self.tools.cmake.path,
+                    *(["--fresh"] if fresh else []),
+                    *("-S", self.source, "-B", self.folder, "-G", "Ninja"),
+                    f"-DCMAKE_MAKE_PROGRAM={self.tools.ninja.path}",
+                    f"-DCMAKE_C_COMPILER={self.tools.cc.path}",
+                    f"-DCMAKE_CXX_COMPILER={self.tools.cxx.path}",
+                    *arguments,
+                ],
+                env=self.environment,
+                log=self.configure_log,
+            )
+
+    def build(self, targets: Sequence[str], jobs: int, on_line: Callable[[str], None]) -> proc.Completed:
+        """Run Ninja on the named targets. Raises ProcessError."""
+        running = self.folder / _RUNNING
+
+        def started(pid: int) -> None:
+            running.write_text(str(pid), encoding="ascii")
+
+        with fs.disk_errors(self.folder):
+            try:
+                return proc.run(
+                    [self.tools.ninja.path, "-C", self.folder, f"-j{jobs}", *targets],
+                    env=self.environment,
+                    log=self.build_log,
+                    on_line=on_line,
+                    on_start=started,
+                )
+            finally:
+                running.unlink(missing_ok=True)
+
+    def end_orphans(self) -> int:
+        """End the compilers that a killed tqforge left at work in this folder; returns how many.
+
+        They are known by the session that Ninja led and by working in this very folder.
+        """
+        running = self.folder / _RUNNING
+        try:
+            session = int(running.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return 0
+        import psutil
+
+        ended = 0
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if os.getsid(process.pid) == session and Path(process.cwd()) == self.folder:
+                    process.kill()
+                    process.wait(5)
+                    ended += 1
+        running.unlink(missing_ok=True)
+        return ended

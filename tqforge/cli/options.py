@@ -1,0 +1,37 @@
+"""Options that several verbs share, with their tab completion."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+#: Cache types of the pinned llama.cpp that a shell may offer; the built library decides what really works.
+_CACHE_TYPES = ("f16", "bf16", "f32", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "tq3_0")
+
+
+def complete_base(incomplete: str) -> list[str]:
+    """Bases whose name begins so."""
+    from tqforge.domain.manifest import base_names
+
+    return [name for name in base_names() if name.startswith(incomplete)]
+
+
+def complete_pair(incomplete: str) -> list[str]:
+    """`q8` gives `q8_0`, `q8_0/` gives `q8_0/f16`, ...; after a comma the next pair begins."""
+    *done, last = incomplete.split(",")
+    k, slash, _ = last.partition("/")
+    options = [f"{k}/{v}" for v in _CACHE_TYPES] if slash else list(_CACHE_TYPES)
+    return [",".join([*done, option]) for option in options if option.startswith(last)]
+
+
+BaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--base", "-b", help="Base of bases.toml (its default without).", metavar="NAME", autocompletion=complete_base
+    ),
+]
+MetalOption = Annotated[
+    bool | None,
+    typer.Option("--metal/--no-metal", help="With Metal, or for the CPU alone (the default is what the machine can do)."),
+]

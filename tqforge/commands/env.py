@@ -1,0 +1,38 @@
+"""`tqforge env`: what a shell exports to use the patched build."""
+
+from __future__ import annotations
+
+import shlex
+
+from tqforge.context import Context
+from tqforge.domain import building
+from tqforge.domain.building import Built
+from tqforge.domain.manifest import load_base
+
+
+def variables(ctx: Context, built: Built) -> dict[str, str]:
+    """Programs on PATH; the library for a llama-cpp-python of the matching release."""
+    del ctx
+    return {"LLAMA_CPP_LIB_PATH": str(built.bin)}
+
+
+def run(ctx: Context, *, base: str | None, metal: bool | None) -> int:
+    """Print `export` lines, or the same as JSON."""
+    pin = load_base(base)
+    built = building.find(ctx, pin.name, metal=metal)
+    exports = variables(ctx, built)
+    lines = [f'export PATH={shlex.quote(str(built.bin))}:"$PATH"']
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]
+    lines.append(f"# the bindings that match: {pin.archive.project} {pin.archive.version}")
+    if not ctx.out.json_mode:
+        ctx.out.raw("\n".join(lines) + "\n")
+    ctx.out.document(
+        {
+            "path": str(built.bin),
+            "variables": exports,
+            "bindings": f"{pin.archive.project}=={pin.archive.version}",
+            "bindings_folder": str(ctx.workspace.bindings(pin.name)),
+            "version": built.stamp.version,
+        }
+    )
+    return 0

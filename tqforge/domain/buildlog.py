@@ -1,0 +1,122 @@
+"""What the output of CMake, Ninja, compilers and linkers says. Computes only; tested on recorded logs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_STEP = re.compile(r"^\[(\d+)/(\d+)\] (.*)$")
+_VERB = re.compile(r"^(?:Building \S+ object|Linking \S+(?: \w+)* library|Linking \S+ executable|Generating) (.*)$")
+_FAILED = re.compile(r"^FAILED:\s*(?:\[code=\d+\]\s*)?(.*)$")
+_COMPILER = re.compile(r"^(\S[^:\n]*):(\d+)(?::\d+)?: (?:fatal )?error: (.*)$")
+_TOOL = re.compile(r"^(?:c\+\+|cc|g\+\+|gcc|clang(?:\+\+)?|ld|collect2|ninja|.*/ld)(?:-\d+)?: (?:fatal )?(?:error: )?(.+)$")
+_LINKER = re.compile(r"(undefined reference to .*|Undefined symbols for architecture .*|multiple definition of .*)$")
+_CMAKE = re.compile(r"^CMake Error(?: at ([^:]+:\d+)(?: \([^)]*\))?)?:\s*(.*)$")
+_CONTEXT_LINES = 4
+
+_OUT_OF_MEMORY = ("Killed signal terminated program", "virtual memory exhausted", "out of memory", "Cannot allocate memory")
+_DISK_FULL = ("No space left on device", "Disk quota exceeded")
+_NO_COMPILER = {
+    "No CMAKE_C_COMPILER could be found": "CMake finds no C compiler.",
+    "No CMAKE_CXX_COMPILER could be found": "CMake finds no C++ compiler.",
+    "is not a full path to an existing compiler": "The compiler that was named does not exist.",
+    "is not able to compile a simple test program": "The compiler cannot compile and link a simple program.",
+    "invalid active developer path": "Apple's command line tools are not installed.",
+    "agree to the Xcode license": "The licence of Xcode has not been accepted.",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of Ninja's progress."""
+
+    done: int
+    total: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first real error of a log. `cause` is `disk`, `memory`, `toolchain` or `source`."""
+
+    what: str
+    where: str = ""
+    cause: str = "source"
+
+
+def step(line: str) -> Step | None:
+    """`[12/230] Building C object ggml/x.c.o` as a value; None for any other line."""
+    found = _STEP.match(line)
+    if not found:
+        return None
+    what = found[3]
+    verb = _VERB.match(what)
+    return Step(int(found[1]), int(found[2]), verb[1].rsplit("/", 1)[-1] if verb else what)
+
+
+def first_error(log: str) -> Failure:
+    """The line that tells what went wrong: not the command, not the summary, not what followed from it."""
+    lines = log.splitlines()
+    for cause, marks in (("disk", _DISK_FULL), ("memory", _OUT_OF_MEMORY)):
+        for number, line in enumerate(lines):
+            if any(mark in line for mark in marks):
+                return Failure(line.strip(), _failed_target(lines[: number + 1]), cause)
+    for mark, sentence in _NO_COMPILER.items():
+        if mark in log:
+            return Failure(sentence, cause="toolchain")
+    return _source_error(lines) or _cmake_error(lines) or _last_words(lines)
+
+
+def _source_error(lines: list[str]) -> Failure | None:
+    for pattern in (_COMPILER, _LINKER, _TOOL):
+        for number, line in enumerate(lines):
+            found = pattern.search(line) if pattern is _LINKER else pattern.match(line)
+            if not found:
+                continue
+            if pattern is _COMPILER:
+                return Failure(_with_context(lines, number, found[3]), f"{found[1]}:{found[2]}")
+            return Failure(_with_symbol(lines, number, found[1].strip()), _failed_target(lines[: number + 1]))
+    return None
+
+
+def _with_context(lines: list[str], number: int, message: str) -> str:
+    """The message with the source line and the caret that the compiler printed below it."""
+    shown = []
+    for line in lines[number + 1 : number + 1 + _CONTEXT_LINES]:
+        if not re.match(r"^\s*(\d+ )?\|", line):
+            break
+        shown.append(line.rstrip())
+    return "\n".join([message, *shown])
+
+
+def _with_symbol(lines: list[str], number: int, message: str) -> str:
+    """Apple's linker names the symbol in the next line."""
+    return f"{message} {lines[number + 1].strip()}" if message.endswith(":") and number + 1 < len(lines) else message
+
+
+def _cmake_error(lines: list[str]) -> Failure | None:
+    for number, line in enumerate(lines):
+        found = _CMAKE.match(line)
+        if not found:
+            continue
+        text = [found[2].strip()] if found[2].strip() else []
+        for follow in lines[number + 1 :]:
+            if follow.strip() and not follow.startswith(" "):
+                break
+            if not follow.strip() and text:
+                break
+            text += [follow.strip()] if follow.strip() else []
+        return Failure(" ".join(text) or line, found[1] or "")
+    return None
+
+
+def _failed_target(lines: list[str]) -> str:
+    for line in reversed(lines):
+        if found := _FAILED.match(line):
+            return found[1].strip()
+    return ""
+
+
+def _last_words(lines: list[str]) -> Failure:
+    said = [line.strip() for line in lines if line.strip()]
+    return Failure(said[-1] if said else "It ended without a word.", _failed_target(lines))
