@@ -68,7 +68,10 @@ def test_a_silent_failure_is_not_invented() -> None:
     ("line", "expected"),
     [
         ("[3/145] Building CXX object src/CMakeFiles/llama.dir/llama.cpp.o", Step(3, 145, "llama.cpp.o")),
-        ("[78/78] Creating library symlink bin/libllama.so.0", Step(78, 78, "Creating library symlink bin/libllama.so.0")),
+        (
+            "[78/78] Creating library symlink bin/libllama.so.0",
+            Step(78, 78, "Creating library symlink bin/libllama.so.0"),
+        ),
         ("[9/145] Linking CXX shared library bin/libggml.so.0", Step(9, 145, "libggml.so.0")),
         ("ninja: no work to do.", None),
         ("x [1/2] y", None),

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from tqforge.adapters import fs, proc
 from tqforge.domain.model import Tools
 
@@ -83,8 +85,6 @@ class Tree:
             session = int(running.read_text(encoding="ascii"))
         except (OSError, ValueError):
             return 0
-        import psutil
-
         ended = 0
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):

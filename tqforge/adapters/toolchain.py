@@ -39,8 +39,6 @@ def architecture(name: str) -> str:
 
 def host() -> Host:
     """What this machine is."""
-    import psutil
-
     mine = architecture(platform.machine())
     mac = platform.system() == "Darwin"
     cpu, features = _mac_cpu() if mac else _linux_cpu()
@@ -52,7 +50,7 @@ def host() -> Host:
         cpu=cpu or platform.processor(),
         features=features,
         cores=_cores(),
-        memory=int(psutil.virtual_memory().total),
+        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     )
 
 

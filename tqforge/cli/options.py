@@ -33,5 +33,7 @@ BaseOption = Annotated[
 ]
 MetalOption = Annotated[
     bool | None,
-    typer.Option("--metal/--no-metal", help="With Metal, or for the CPU alone (the default is what the machine can do)."),
+    typer.Option(
+        "--metal/--no-metal", help="With Metal, or for the CPU alone (the default is what the machine can do)."
+    ),
 ]

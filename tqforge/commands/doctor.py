@@ -30,6 +30,9 @@ def run(ctx: Context) -> int:
 
 def _table(findings: list[Finding]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for finding in findings:
         text = finding.seen if not finding.remedy else f"{finding.seen}\n{finding.remedy}"
         table.add_row(_MARKS[finding.level], finding.name, escape(text))

@@ -39,4 +39,6 @@ def _locate(ctx: Context, built: Built, program: str) -> Path:
     if found := shutil.which(program):
         return Path(found)
     near = [name for name in sorted(building.known_programs(built)) if re.match(r"llama-", name)]
-    raise UsageError(f"There is no program '{program}' in the build or on PATH.", remedy=f"Choose one of: {', '.join(near)}.")
+    raise UsageError(
+        f"There is no program '{program}' in the build or on PATH.", remedy=f"Choose one of: {', '.join(near)}."
+    )

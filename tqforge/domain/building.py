@@ -77,7 +77,9 @@ def build(ctx: Context, prepared: Prepared, options: Options, model: ModelSource
     except CrashError as error:
         if not (loadcheck.is_illegal_instruction(error) and job.plan.native and options.native is None):
             raise
-        ctx.out.warn(f"{error.what} Building again with portable instructions; this machine will get those from now on.")
+        ctx.out.warn(
+            f"{error.what} Building again with portable instructions; this machine will get those from now on."
+        )
         machine.remember_portable(ctx.workspace, host, "a native build died of SIGILL in its load check")
         return _build(_job(ctx, prepared, host, tools, replace(options, native=False)), model)
     if options.native and built.load.status == "passed":
@@ -161,7 +163,9 @@ def _needs_fresh(begun: Stamp, wanted: Stamp) -> bool:
 
 
 def _configure(job: _Job, tree: Tree, *, fresh: bool) -> None:
-    job.ctx.out.step(f"Configuring with CMake {job.tools.cmake.version} and {job.tools.cxx.version or 'the C++ compiler'}")
+    job.ctx.out.step(
+        f"Configuring with CMake {job.tools.cmake.version} and {job.tools.cxx.version or 'the C++ compiler'}"
+    )
     try:
         tree.configure([*job.plan.arguments, *job.plan.launchers], fresh=fresh)
     except proc.ProcessError as error:

@@ -90,7 +90,10 @@ def git(tool: Tool) -> Finding:
 
 
 def _tools() -> list[Finding]:
-    found = [_tool("C compiler", lambda: toolchain.compiler("CC")), _tool("C++ compiler", lambda: toolchain.compiler("CXX"))]
+    found = [
+        _tool("C compiler", lambda: toolchain.compiler("CC")),
+        _tool("C++ compiler", lambda: toolchain.compiler("CXX")),
+    ]
     found += [_tool("CMake", toolchain.cmake), _tool("Ninja", toolchain.ninja)]
     try:
         return [*found, git(toolchain.git())]
@@ -120,7 +123,10 @@ def _optional_tools(host: Host) -> Finding:
         return Finding(name="ccache", level=Level.GOOD, seen=str(tool.path))
     how = "brew install ccache" if host.system == "Darwin" else "apt-get install ccache"
     return Finding(
-        name="ccache", level=Level.OPTIONAL, seen="not installed", remedy=f"`{how}` makes the second build much shorter."
+        name="ccache",
+        level=Level.OPTIONAL,
+        seen="not installed",
+        remedy=f"`{how}` makes the second build much shorter.",
     )
 
 

@@ -12,7 +12,7 @@ from tqforge.cli.options import BaseOption, MetalOption
 
 def register(app: typer.Typer) -> None:
     @app.command()
-    def build(
+    def build(  # noqa: PLR0917 - one parameter per option
         ctx: typer.Context,
         base: BaseOption = None,
         metal: MetalOption = None,
@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
             bool | None,
             typer.Option(
                 "--native/--portable",
-                help="This CPU's own instructions, or those of most CPUs (native, unless this CPU refused them before).",
+                help="This CPU's own instructions, or those of most CPUs. Native, unless this CPU refused it before.",
             ),
         ] = None,
         jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at work at once.")] = None,

@@ -14,7 +14,9 @@ def register(app: typer.Typer) -> None:
     @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
     def run(
         ctx: typer.Context,
-        program: Annotated[str, typer.Argument(help="llama-server, llama-cli, llama-bench, ... or a program of yours.")],
+        program: Annotated[
+            str, typer.Argument(help="llama-server, llama-cli, llama-bench, ... or a program of yours.")
+        ],
         arguments: Annotated[list[str] | None, typer.Argument(help="Passed on as they are.", metavar="ARGS...")] = None,
         base: BaseOption = None,
         metal: MetalOption = None,
