@@ -1,17 +1,100 @@
-"""`tqforge status`: one screen about pin, series and workspace."""
+"""`tqforge status`: one screen about pin, series, checkout and builds."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from tqforge.context import Context
+from tqforge.domain import state
 from tqforge.domain.manifest import load_base
+from tqforge.domain.model import Base
+from tqforge.domain.state import BuildState, CheckoutState, SeriesState
+
+_SHOWN_CHANGES = 5
 
 
 def run(ctx: Context, base_name: str | None = None) -> int:
-    """Print what is pinned."""
+    """Print what is pinned, what is there, and what the builds answer."""
     base = load_base(base_name)
-    ctx.out.show(f"base {base.name}: {base.title}\ncommit {base.commit}\ntree {base.tree}")
-    ctx.out.show(f"workspace {ctx.workspace.root}")
-    ctx.out.document(
-        {"base": base.name, "commit": base.commit, "tree": base.tree, "workspace": str(ctx.workspace.root)}
-    )
+    series = state.series(base)
+    checkout = state.checkout(ctx, base)
+    builds = state.builds(ctx, base, checkout.tree)
+    rows = [
+        ("base", f"{base.name}: {base.title}, commit {base.commit}"),
+        ("", f"tree {base.tree}"),
+        ("series", _series_words(series)),
+        ("checkout", _checkout_words(checkout, series)),
+        *(("", f"changed: {line}") for line in checkout.changes[:_SHOWN_CHANGES]),
+        *(row for build in builds for row in _build_rows(build)),
+        *([] if builds else [("builds", "none yet: `tqforge build`")]),
+        ("workspace", str(ctx.workspace.root)),
+    ]
+    if not ctx.out.json_mode:
+        ctx.out.raw("".join(f"{name:10}{text}\n" for name, text in rows))
+    ctx.out.document(_document(ctx, base, series, checkout, builds))
     return 0
+
+
+def _series_words(series: SeriesState) -> str:
+    given = f"tree {series.tree}" if series.tree else "not in the lock"
+    return f"{len(series.patches)} patches, {given}{f' ({series.problem})' if series.problem else ''}"
+
+
+def _checkout_words(checkout: CheckoutState, series: SeriesState) -> str:
+    if not checkout.exists:
+        return f"none yet at {checkout.path}"
+    if checkout.interrupted:
+        return f"{checkout.path}: an apply was interrupted; the next `tqforge build` repairs it"
+    as_locked = {"": "", checkout.tree: ", as locked"}.get(series.tree, ", not the locked tree")
+    dirty = f", {len(checkout.changes)} files changed by you" if checkout.changes else ", clean"
+    return f"tree {checkout.tree} at {checkout.path}, {checkout.applied} patches{as_locked}{dirty}"
+
+
+def _build_rows(build: BuildState) -> list[tuple[str, str]]:
+    stamp = build.built.stamp
+    fresh = "made from this checkout" if build.current else f"made from another tree ({stamp.tree[:12]}): build again"
+    kind = "native" if stamp.native else "portable"
+    load = build.built.load
+    checked = f"load check passed ({load.tokens} tokens, {load.pair})" if load.status == "passed" else load.reason
+    rows = [("build", f"{stamp.preset}, {kind}, {stamp.version}, {fresh}"), ("", checked)]
+    if build.problem:
+        return [*rows, ("", f"does not answer: {build.problem}")]
+    has = "resolves tq3_0" if build.knows else "has no tq3_0"
+    return [*rows, ("", f"accepts {', '.join(build.accepts) or 'no cache types'}; the library {has}")]
+
+
+def _document(
+    ctx: Context, base: Base, series: SeriesState, checkout: CheckoutState, builds: list[BuildState]
+) -> dict[str, Any]:
+    return {
+        "base": {"name": base.name, "title": base.title, "commit": base.commit, "tree": base.tree},
+        "series": {
+            "patches": list(series.patches),
+            "sha256": series.sha256,
+            "tree": series.tree,
+            "problem": series.problem,
+        },
+        "checkout": {
+            "path": str(checkout.path),
+            "exists": checkout.exists,
+            "tree": checkout.tree,
+            "interrupted": checkout.interrupted,
+            "changes": list(checkout.changes),
+        },
+        "builds": [
+            {
+                "preset": build.built.stamp.preset,
+                "version": build.built.stamp.version,
+                "tree": build.built.stamp.tree,
+                "current": build.current,
+                "native": build.built.stamp.native,
+                "load": build.built.load.model_dump(mode="json", exclude={"types"}),
+                "accepts": list(build.accepts),
+                "tq3_0": build.knows,
+                "problem": build.problem,
+                "bin": str(build.built.bin),
+            }
+            for build in builds
+        ],
+        "workspace": str(ctx.workspace.root),
+    }
