@@ -68,6 +68,7 @@ def _export(group: typer.Typer) -> None:
             Path | None,
             typer.Option("--repository", help="Take the commits from here.", exists=True, file_okay=False),
         ] = None,
+        revision: Annotated[str, typer.Option("--revision", help="The last commit of the series.")] = "HEAD",
         check: Annotated[bool, typer.Option("--check", help="Only compare; exit 1 on a difference.")] = False,
         json: JsonFlag = False,
     ) -> None:
@@ -77,7 +78,7 @@ def _export(group: typer.Typer) -> None:
         context = context_of(ctx, json=json)
         if check:
             finish(command.check(context, base_name=base, patches=patches))
-        finish(command.run(context, base_name=base, patches=patches, repository=repository))
+        finish(command.run(context, base_name=base, patches=patches, repository=repository, revision=revision))
 
     @group.command()
     def refresh(
@@ -89,10 +90,13 @@ def _export(group: typer.Typer) -> None:
             Path | None,
             typer.Option("--repository", help="Take the commits from here.", exists=True, file_okay=False),
         ] = None,
+        revision: Annotated[str, typer.Option("--revision", help="The last commit of the series.")] = "HEAD",
         json: JsonFlag = False,
     ) -> None:
         """As export, but leave files alone whose change is the same and only moved."""
         from tqforge.commands.patch import export as command
 
         context = context_of(ctx, json=json)
-        finish(command.run(context, base_name=base, patches=patches, repository=repository, moved=False))
+        finish(
+            command.run(context, base_name=base, patches=patches, repository=repository, revision=revision, moved=False)
+        )

@@ -28,6 +28,7 @@ def run(
     base_name: str | None = None,
     patches: Path | None = None,
     repository: Path | None = None,
+    revision: str = "HEAD",
     moved: bool = True,
 ) -> int:
     """Write the commits of the checkout (or of another repository) as the series. `moved` false leaves files alone
@@ -36,8 +37,8 @@ def run(
     shelf = Shelf.of(base.name, patches)
     with ctx.workspace.lock("tqforge patch export"):
         theirs = Repository(repository.absolute() if repository else ctx.workspace.checkout(base.name))
-        _require_clean(theirs)
-        changed = write(theirs, base, shelf, theirs.resolve("HEAD"), moved=moved)
+        _require_clean(theirs, revision)
+        changed = write(theirs, base, shelf, theirs.resolve(revision), moved=moved)
         ready = prepare(ctx, base, shelf=shelf, discard=repository is None, write_lock=True)
     for name in changed:
         ctx.out.say(f"  wrote {name}")
@@ -46,11 +47,13 @@ def run(
     return 0
 
 
-def _require_clean(repository: Repository) -> None:
-    if not repository.exists() or not repository.resolve("HEAD"):
+def _require_clean(repository: Repository, revision: str) -> None:
+    if not repository.exists() or not repository.resolve(revision):
         raise CheckoutError(
-            "There is no checkout yet.", where=str(repository.path), remedy="Run `tqforge patch apply`."
+            f"There is no commit '{revision}'.", where=str(repository.path), remedy="Run `tqforge patch apply` first."
         )
+    if revision != "HEAD":
+        return  # a commit that was named is taken as it is
     if changes := repository.changes():
         raise CheckoutError(
             f"The checkout has changes that are in no commit: {', '.join(line[3:] for line in changes[:8])}.",
