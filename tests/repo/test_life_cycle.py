@@ -10,7 +10,7 @@ from test_prepare import make_hostile
 from toy import Toy, git
 
 from tqforge.adapters.git import Repository
-from tqforge.commands.patch import apply, export
+from tqforge.commands.patch import apply, export, new
 from tqforge.domain import exporting, series
 from tqforge.domain.exporting import Difference
 from tqforge.errors import CheckoutError, ConfigError, PatchError, UsageError
@@ -187,3 +187,20 @@ def test_resolve_and_abort(bench: Bench) -> None:
     assert bench.files() == before
     with pytest.raises(UsageError, match="waiting"):
         apply.go_on(bench.ctx, patches=bench.folder)
+
+
+def test_new_makes_a_patch_of_the_changes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new, "load_base", lambda name=None: bench.toy.base)
+    bench.apply(write_lock=True)
+    values = {"Why": "the toy needs a fourth", "Upstream-Status": "Pending", "Guard": "test-toy four"}
+    with pytest.raises(CheckoutError, match="no changes"):
+        new.run(bench.ctx, "four", subject="toy : four", body="", values=values)
+    (bench.checkout / "src/four.c").write_text("int four;\n")
+    with pytest.raises(UsageError, match="must say where"):
+        new.run(bench.ctx, "four", subject="s", body="", values={**values, "Upstream-Status": "Submitted"})
+    assert new.run(bench.ctx, "four", subject="toy : four", body="A fourth.", values=values) == 0
+    assert export.run(bench.ctx, patches=bench.folder) == 0
+    text = (bench.folder / "four.patch").read_text()
+    assert "From: tqforge <tqforge@localhost>\nDate: Thu, 1 Oct 2026 00:00:00 +0000\n" in text
+    assert "\nA fourth.\n\nPatch-Name: four\nWhy: the toy needs a fourth\n" in text
+    assert bench.check() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="patch")
     _apply(group)
     _export(group)
+    _new(group)
 
 
 def _apply(group: typer.Typer) -> None:
@@ -100,3 +102,39 @@ def _export(group: typer.Typer) -> None:
         finish(
             command.run(context, base_name=base, patches=patches, repository=repository, revision=revision, moved=False)
         )
+
+
+def _new(group: typer.Typer) -> None:
+    @group.command()
+    def new(
+        ctx: typer.Context,
+        name: Annotated[str, typer.Argument(help="Name of the patch, without .patch.")],
+        *,
+        subject: Annotated[str | None, typer.Option("--subject", help="First line, as `area : what`.")] = None,
+        body: Annotated[str, typer.Option("--body", help="A few factual lines.")] = "",
+        why: Annotated[str | None, typer.Option("--why", help="The defect or need in one sentence.")] = None,
+        status: Annotated[str, typer.Option("--status", help="Upstream-Status.")] = "Pending",
+        guard: Annotated[str | None, typer.Option("--guard", help="The test that is red without it.")] = None,
+        base: BaseOption = None,
+        json: JsonFlag = False,
+    ) -> None:
+        """Make one patch of the changes in the checkout; asks for the trailers that are not given."""
+        from tqforge.commands.patch import new as command
+
+        values = {
+            "Why": _asked("--why", why, "Why (the defect or need in one sentence)"),
+            "Upstream-Status": status,
+            "Guard": _asked("--guard", guard, "Guard (the test that is red without it)"),
+        }
+        first = _asked("--subject", subject, "Subject (area : what)")
+        context = context_of(ctx, json=json)
+        finish(command.run(context, name, subject=first, body=body, values=values, base_name=base))
+
+
+def _asked(option: str, value: str | None, question: str) -> str:
+    """The value of an option, asked for when it is not given and there is a person to ask."""
+    if value is not None:
+        return value
+    if not sys.stdin.isatty():
+        raise UsageError(f"{option} is missing.", remedy=f"Give {option}, or run it in a terminal to be asked.")
+    return str(typer.prompt(question, err=True))
