@@ -160,6 +160,14 @@ def test_figures_in_the_map_can_be_read(score: float) -> None:
     assert heat.contrast(back, ink) >= 4.5
 
 
+def test_found_and_lost_differ_in_lightness_too() -> None:
+    """Told apart in grey, and so by every kind of colour vision."""
+    backs = [heat.shade(score / 4)[12:18] for score in range(5)]
+    black = [heat.contrast(tuple(int(back[i : i + 2], 16) for i in (0, 2, 4)), (0, 0, 0)) for back in backs]
+    assert all(lighter > 1.15 * darker for darker, lighter in pairwise(black[:4]))
+    assert black[4] > 6 * black[0]
+
+
 def test_speed_is_shown_when_it_was_measured() -> None:
     assert 'id="speed"' not in PAGES["usual"]
     page = html.render(report(stages=(speed_stage(),)))

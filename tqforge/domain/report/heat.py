@@ -1,4 +1,4 @@
-"""The colours of the needle map: vermilion to blue, told apart by every kind of colour vision."""
+"""The colours of the needle map: brown to pale blue, lighter with the score, so that grey tells as much."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from tqforge.domain.report import words
 from tqforge.domain.report.figures import NeedleMap, Tally
 
 _STOPS = (
-    (0.0, (158, 52, 6)),
-    (0.25, (226, 143, 82)),
-    (0.5, (248, 228, 196)),
-    (0.75, (138, 190, 230)),
-    (1.0, (10, 88, 158)),
+    (0.0, (122, 34, 4)),
+    (0.25, (201, 97, 32)),
+    (0.5, (242, 170, 84)),
+    (0.75, (248, 224, 164)),
+    (1.0, (190, 221, 246)),
 )
 _DARK, _LIGHT = "#101214", "#ffffff"
 
