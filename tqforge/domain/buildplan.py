@@ -69,7 +69,6 @@ class Plan:
     arguments: tuple[str, ...]  # for CMake; they decide about reuse
     launchers: tuple[str, ...]  # for CMake as well, but a build is the same with ccache and without
     targets: tuple[str, ...]
-    environment: tuple[tuple[str, str | None], ...]
     jobs: int
     version: str
 
@@ -97,7 +96,6 @@ def make(host: Host, options: Options, version: Version) -> Plan:
         ),
         launchers=_launchers(options.ccache),
         targets=options.targets,
-        environment=environment(),
         jobs=options.jobs or jobs(host),
         version=str(version),
     )
