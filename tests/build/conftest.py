@@ -8,8 +8,8 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from narrow import context, source
 
-from tqforge.adapters.console import Output
 from tqforge.commands import build as build_command
 from tqforge.context import Context
 from tqforge.domain import series
@@ -17,13 +17,11 @@ from tqforge.domain.building import Built
 from tqforge.domain.buildplan import Options
 from tqforge.domain.lock import Shelf
 from tqforge.errors import DownloadError
-from tqforge.workspace import Workspace
 
 
 @pytest.fixture(autouse=True)
 def _no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TQFORGE_HOME", str(tmp_path / "never"))
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")
@@ -38,15 +36,6 @@ def cache() -> Path:
     """Where builds outlive a test run: `TQFORGE_TEST_CACHE`, else the user's cache folder."""
     named = os.environ.get("TQFORGE_TEST_CACHE")
     return Path(named) if named else Path(platformdirs.user_cache_dir("tqforge-tests", appauthor=False))
-
-
-def context(workspace: Path) -> Context:
-    return Context(workspace=Workspace(workspace), out=Output())
-
-
-def source() -> str:
-    """`TQFORGE_TEST_SOURCE` may name an archive that is already there."""
-    return os.environ.get("TQFORGE_TEST_SOURCE", "archive")
 
 
 @pytest.fixture(scope="session")

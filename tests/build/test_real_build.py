@@ -10,7 +10,7 @@ from pathlib import Path
 
 import narrow
 import pytest
-from conftest import context, source
+from narrow import context, source
 
 from tqforge.context import Context
 from tqforge.domain import building, loadcheck, preparing

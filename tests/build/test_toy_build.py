@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-import toy
+import toyproject as toy
 
 from tqforge.domain import building, loadcheck, machine
 from tqforge.domain.buildplan import Options
