@@ -92,13 +92,17 @@ class Output:
             sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
             sys.stdout.flush()
 
-    def error(self, error: TqforgeError) -> None:
+    def problem(self, error: TqforgeError) -> None:
         """What happened, where, and what to do next."""
         self.err.print(f"[bold red]error:[/] {escape(error.what)}")
         if error.where:
             self.err.print(f"  [dim]at[/] {escape(error.where)}")
         if error.remedy:
             self.err.print(f"  [green]next:[/] {escape(error.remedy)}")
+
+    def error(self, error: TqforgeError) -> None:
+        """The problem that ended a command; in JSON mode it is the command's document."""
+        self.problem(error)
         self.document({"error": error.to_json()})
 
     @contextmanager

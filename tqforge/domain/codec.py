@@ -145,9 +145,9 @@ def roundtrip(values: Floats, variant: Variant = FINAL) -> Floats:
     return decode(encode(values, variant)).reshape(values.shape)
 
 
-def codebook_distortion(samples: Floats) -> float:
-    """Mean squared error of the codebook itself on samples of N(0,1)."""
-    error = samples - CENTROIDS[code_of(samples)]
+def codebook_distortion(samples: Floats, centroids: Floats = CENTROIDS) -> float:
+    """Mean squared error of a codebook on samples of N(0,1), without rotation and scale."""
+    error = samples - centroids[code_of(samples)]
     return float(np.square(error, dtype=np.float64).mean())
 
 

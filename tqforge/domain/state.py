@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from tqforge import resources
 from tqforge.adapters import proc
 from tqforge.adapters.git import Repository
 from tqforge.adapters.llama.client import Child
@@ -13,7 +14,6 @@ from tqforge.context import Context
 from tqforge.domain import applying, building, lock
 from tqforge.domain import series as series_files
 from tqforge.domain.building import Built
-from tqforge.domain.lock import Shelf
 from tqforge.domain.model import Base
 from tqforge.errors import ConfigError, TqforgeError
 
@@ -56,13 +56,13 @@ class BuildState:
 
 def series(base: Base) -> SeriesState:
     """The series of a base against its lock."""
-    shelf = Shelf.of(base.name)
-    found = series_files.load(shelf.folder)
+    found = series_files.load(resources.patches_dir(base.name))
+    path = resources.third_party() / lock.FILENAME
     problem, tree = "", ""
     try:
-        if entry := lock.read(shelf.lock).bases.get(base.name):
+        if entry := lock.read(path).bases.get(base.name):
             tree = entry.final
-            lock.check_series(entry, found, shelf.lock)
+            lock.check_series(entry, found, path)
     except ConfigError as error:
         problem = error.what
     return SeriesState(

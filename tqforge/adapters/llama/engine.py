@@ -148,6 +148,25 @@ class Engine:
         finally:
             self._api.llama_batch_free(batch)
 
+    def scored_rows(
+        self, tokens: Tokens, count: int, tick: Tick | None = None
+    ) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Evaluate `tokens`, and for each of the last `count` of them give it and the logits that foretold it."""
+        spec = self._spec
+        assert spec is not None
+        first = len(tokens) - count - 1
+        self.decode(tokens[:first], tick=tick)
+        for start in range(first, len(tokens) - 1, spec.n_batch):
+            chunk = tokens[start : min(start + spec.n_batch, len(tokens) - 1)]
+            self.decode(chunk, scored=len(chunk))
+            for i in range(len(chunk)):
+                row = self.logits(i)
+                if not np.isfinite(row).all():
+                    raise LoadError("The logits are not finite.")
+                yield tokens[start + i + 1], row
+            if tick:
+                tick(start + len(chunk))
+
     def logits(self, row: int = -1) -> NDArray[np.float32]:
         """A view of one row of logits, valid until the next decode."""
         pointer = self._api.llama_get_logits_ith(self._context, row)

@@ -13,7 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+import numpy as np
+
 from tqforge.adapters.llama import ccodec, protocol
+from tqforge.adapters.llama.divergence import compare
 from tqforge.adapters.llama.engine import ContextSpec, Engine, Tick
 from tqforge.adapters.llama.native import Native
 from tqforge.adapters.llama.tensors import CacheProbe
@@ -100,6 +103,26 @@ class Worker:
             }
         finally:
             self.engine.close_context()
+
+    def score(self, args: Args, tick: Tick) -> Args:
+        """Open a context, evaluate `tokens`, and compare the last `count` with the reference run's logits.
+
+        Without `reference` this run is the reference: its logits are kept in the file `save`.
+        """
+        tokens, count = args.pop("tokens"), int(args.pop("count"))
+        reference, save = args.pop("reference", None), args.pop("save", None)
+        self.engine.open(ContextSpec(**args))
+        shape = (count, self.engine.n_vocab)
+        kept = np.lib.format.open_memmap(save, mode="w+", dtype=np.float32, shape=shape) if save else None
+        wanted = np.load(reference, mmap_mode="r") if reference else None
+        scores = []
+        for i, (target, row) in enumerate(self.engine.scored_rows(tokens, count, tick)):
+            scores.append(compare(row, target, None if wanted is None else wanted[i]))
+            if kept is not None:
+                kept[i] = row
+        self.engine.close_context()
+        columns = {name: [getattr(one, name) for one in scores] for name in ("nll", "kl", "same_top")}
+        return {**columns, "rotation": self.native.log.rotation()}
 
     def encoders(self, args: Args, _tick: Tick) -> Args:
         return {"encoders": ccodec.encoders(self.native, args["type"])}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from tqforge.cli.verbs import build, doctor, env, patch, report, run, status
+from tqforge.cli.verbs import build, doctor, env, patch, run, status, verify
 
-_VERBS = (build, report, status, doctor, run, env, patch)
+_VERBS = (build, verify, status, doctor, run, env, patch)
 
 
 def register(app: typer.Typer) -> None:

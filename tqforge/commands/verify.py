@@ -1,0 +1,113 @@
+"""`tqforge verify`: all stages on the built library, and a report of whatever was observed."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from tqforge.adapters import fs, gguf_io
+from tqforge.context import Context
+from tqforge.domain import building, models
+from tqforge.domain.manifest import load_base
+from tqforge.domain.report import html, table
+from tqforge.domain.report.schema import BuildKeys, Report, Stage, Status
+from tqforge.domain.verify import running
+from tqforge.domain.verify.pairs import check_lengths, check_model
+from tqforge.domain.verify.session import Session, Target
+from tqforge.domain.verify.settings import Settings
+from tqforge.errors import ExitCode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """What is verified, and where the report goes."""
+
+    base: str | None = None
+    model: str | None = None
+    metal: bool | None = None
+    library: Path | None = None
+    bindings: Path | None = None
+    out: Path | None = None
+
+
+def run(ctx: Context, settings: Settings, where: Where) -> int:
+    """Exit code 0 when all that ran is good, 1 when a check fell short, the code of the first error otherwise."""
+    with ctx.workspace.lock("tqforge verify"):
+        return _run(ctx, settings, where)
+
+
+def _run(ctx: Context, settings: Settings, where: Where) -> int:
+    started = datetime.now(UTC)
+    target = _target(ctx, where)
+    path, sha256 = models.resolve(ctx.workspace, where.model, ctx.out)
+    facts = gguf_io.read(path)
+    check_model(facts)
+    if "needle" in settings.stages:
+        check_lengths(settings.lengths, settings.answer_tokens, facts)
+    settings = replace(settings, threads=settings.threads or _threads())
+    folder = (where.out or ctx.workspace.runs / started.strftime("%Y%m%dT%H%M%SZ")).absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    session = Session(out=ctx.out, target=target, settings=settings, facts=facts, folder=folder, model_sha256=sha256)
+
+    def keep(stages: list[Stage]) -> Report:
+        report = running.report(session, stages, command=("tqforge", *ctx.argv), started=started)
+        _write(report, folder)
+        return report
+
+    try:
+        outcome = running.run_stages(session, keep)
+    finally:
+        session.close()
+    report = keep(outcome.stages)
+    ctx.out.show(table.render(report))
+    ctx.out.say(f"report: {folder / 'report.html'}")
+    ctx.out.document(report.to_json())
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    if outcome.error:
+        ctx.out.problem(outcome.error)
+        return int(outcome.error.code)
+    good = report.status in (Status.PASSED, Status.DEFERRED)
+    return int(ExitCode.OK if good else ExitCode.CHECK_FAILED)
+
+
+def _write(report: Report, folder: Path) -> None:
+    fs.write_text(folder / "report.json", json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
+    fs.write_text(folder / "report.html", html.render(report))
+
+
+def _target(ctx: Context, where: Where) -> Target:
+    base = load_base(where.base)
+    bindings = where.bindings or ctx.workspace.bindings(base.name)
+    if where.library is not None:
+        keys = BuildKeys(
+            base=base.name, commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
+        )
+        return Target(library=where.library.absolute(), bindings=bindings.absolute(), keys=keys, gpu=bool(where.metal))
+    built = building.find(ctx, base.name, metal=where.metal)
+    stamp = built.stamp
+    keys = BuildKeys(
+        base=stamp.base,
+        commit=stamp.commit,
+        tree=stamp.tree,
+        series_sha256=stamp.series_sha256,
+        preset=stamp.preset,
+        flags=stamp.arguments,
+        compiler=", ".join(f"{name} {version}" for name, version in sorted(stamp.compilers.items())),
+        stamp=stamp.id,
+        version=stamp.version,
+    )
+    return Target(
+        library=built.bin, bindings=bindings, keys=keys, gpu=stamp.metal, checkout=ctx.workspace.checkout(base.name)
+    )
+
+
+def _threads() -> int:
+    """Physical cores this process may use."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(usable, psutil.cpu_count(logical=False) or usable))

@@ -1,0 +1,1 @@
+"""Stages that observe, pure rules that judge, one report."""

@@ -1,0 +1,46 @@
+"""The facts that are hidden: the published one, and others drawn in the same form."""
+
+from __future__ import annotations
+
+import random
+import string
+from dataclasses import dataclass
+
+_FIRST = ("FROST", "EMBER", "COPPER", "WILLOW", "GRANITE", "SILVER", "HARBOR", "MEADOW", "CINDER", "MARBLE", "FALCON",
+          "TIMBER", "ORCHID", "QUARTZ", "SADDLE", "THUNDER")  # fmt: skip
+_SECOND = ("BLOCK", "FIELD", "WATCH", "BRIDGE", "POINT", "GATE", "STONE", "WHEEL", "CREST", "SHORE", "LANTERN", "ANVIL",
+           "HOLLOW", "TOWER", "BASIN", "RIDGE")  # fmt: skip
+_LETTERS = "".join(sorted(set(string.ascii_letters) - set("IOlo")))
+_DIGITS = "23456789"
+
+QUESTION = "What is the name of the secret vault, and what is its access code? Answer in one short sentence."
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A name and a code that nobody can guess, in one sentence in the manner of the text around it."""
+
+    name: str
+    code: str
+    kind: str
+
+    @property
+    def sentence(self) -> str:
+        return f"The name of the secret vault is {self.name} and its access code is {self.code}."
+
+    @property
+    def words(self) -> tuple[str, str]:
+        return self.name, self.code
+
+
+PUBLISHED = Fact("FROSTBLOCK-7", "VcMYB4", "published")
+
+
+def fact(seed: int) -> Fact:
+    """Seed 0 is the published fact; every other seed draws one of the same form, the same on every machine."""
+    if seed == 0:
+        return PUBLISHED
+    rng = random.Random(f"tqforge needle {seed}")  # noqa: S311 - drawn for a test, not for a lock
+    name = f"{rng.choice(_FIRST)}{rng.choice(_SECOND)}-{rng.choice(_DIGITS)}"
+    code = "".join(rng.choice(_LETTERS) for _ in range(5)) + rng.choice(_DIGITS)
+    return Fact(name, code, "drawn")

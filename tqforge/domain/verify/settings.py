@@ -1,0 +1,120 @@
+"""What a run measures: two profiles, and what the command line changes in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tqforge.domain.model import Pair
+from tqforge.errors import UsageError
+
+Profile = Literal["quick", "full", "custom"]
+
+STAGES = ("source", "codec", "memory", "needle", "quality")
+CONTROL = Pair("f16", "f16")
+DEFAULT_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
+N_BATCH = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Frozen plan of one run. Lengths are whole prompts in tokens, template and question included."""
+
+    profile: Profile
+    pairs: tuple[Pair, ...] = DEFAULT_PAIRS
+    stages: tuple[str, ...] = STAGES
+    lengths: tuple[int, ...]
+    depths: tuple[float, ...]
+    seeds: tuple[int, ...]
+    answer_tokens: int = 32
+    memory_context: int
+    quality_prefix: int
+    quality_scored: int
+    quality_windows: int = 1
+    codec_blocks: int
+    threads: int = 0
+    gpu_layers: int = 999
+    timeout: float = 900.0
+
+    @property
+    def with_control(self) -> tuple[Pair, ...]:
+        """The pairs, f16 first: everything is judged against it."""
+        return (CONTROL, *(pair for pair in self.pairs if pair != CONTROL))
+
+
+QUICK = Settings(
+    profile="quick",
+    lengths=(512,),
+    depths=(0.1, 0.5, 0.9),
+    seeds=(0, 1),
+    memory_context=2048,
+    quality_prefix=256,
+    quality_scored=128,
+    codec_blocks=20_000,
+)
+FULL = Settings(
+    profile="full",
+    lengths=(512, 2048, 4096),
+    depths=(0.1, 0.5, 0.9),
+    seeds=(0, 1, 2),
+    memory_context=8192,
+    quality_prefix=1536,
+    quality_scored=256,
+    codec_blocks=200_000,
+)
+
+
+def parse_pairs(text: str) -> tuple[Pair, ...]:
+    """`q8_0,q8_0/tq3_0`. Raises UsageError with the reason."""
+    try:
+        pairs = tuple(dict.fromkeys(Pair.parse(part) for part in _words(text)))
+    except ValueError as error:
+        raise UsageError(f"{error}.", remedy="Write --pairs f16,q8_0/tq3_0.") from error
+    if not pairs:
+        raise UsageError("--pairs names no pair.", remedy="Write --pairs f16,q8_0/tq3_0.")
+    return pairs
+
+
+def parse_lengths(text: str) -> tuple[int, ...]:
+    """`512,2k`."""
+    try:
+        return tuple(sorted({_length(word) for word in _words(text)}))
+    except ValueError as error:
+        raise UsageError(f"'{text}' are not prompt lengths.", remedy="Write --lengths 512,2048,4k.") from error
+
+
+def _length(word: str) -> int:
+    value = int(word[:-1]) * 1024 if word[-1:] in "kK" and word[:-1] else int(word)
+    if value <= 0:
+        raise ValueError(word)
+    return value
+
+
+def parse_depths(text: str) -> tuple[float, ...]:
+    """`0.1,0.5` or `10%,50%`."""
+    try:
+        depths = {float(word.rstrip("%")) / (100 if word.endswith("%") else 1) for word in _words(text)}
+    except ValueError as error:
+        raise UsageError(f"'{text}' are not depths.", remedy="Write --depths 0.1,0.5,0.9.") from error
+    if any(not 0 <= depth <= 1 for depth in depths):
+        raise UsageError("A depth lies between 0 (first) and 1 (last).", remedy="Write --depths 0.1,0.5,0.9.")
+    return tuple(sorted(depths))
+
+
+def choose_stages(names: list[str]) -> tuple[str, ...]:
+    """The named stages in their own order. Raises UsageError for an unknown one."""
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        raise UsageError(f"There is no stage '{unknown[0]}'.", remedy=f"Choose from: {', '.join(STAGES)}.")
+    return tuple(name for name in STAGES if name in names) or STAGES
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def customized(base: Settings, **changes: object) -> Settings:
+    """The profile with what the command line gave; a changed measurement is called custom."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    measured = set(given) - {"threads", "gpu_layers", "stages", "pairs"}
+    return replace(base, **({"profile": "custom"} if measured else {}), **given)  # type: ignore[arg-type]

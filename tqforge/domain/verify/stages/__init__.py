@@ -1,0 +1,1 @@
+"""One module per stage; each has `run(session) -> Stage` and raises TqforgeError when it cannot go on."""

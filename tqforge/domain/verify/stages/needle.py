@@ -1,0 +1,222 @@
+"""Two facts nobody can guess, hidden in a text, asked for in the model's own chat format.
+
+f16 answers first: where it fails, the cell says nothing about the other pairs. Without a needle nothing may be found.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tqforge.adapters.console import Meter
+from tqforge.adapters.llama.client import Child, Tick
+from tqforge.domain.model import Pair
+from tqforge.domain.report.schema import NeedleCell, NeedleStage, Outcome, Status
+from tqforge.domain.verify import chat, needleplan, scoring, texts
+from tqforge.domain.verify.facts import QUESTION, fact
+from tqforge.domain.verify.haystack import Frame, Hay, Tokens
+from tqforge.domain.verify.needleplan import Evaluation, Question
+from tqforge.domain.verify.pairs import check_lengths
+from tqforge.domain.verify.session import DeferredError, Session, padded
+from tqforge.domain.verify.settings import CONTROL
+from tqforge.errors import CrashError, TqforgeError
+
+#: A pair that finds less than this share of what f16 finds fell short.
+LEAST_SCORE = 0.5
+
+_SHARED = (
+    "For every pair the text before a needle is evaluated once and kept for all questions that begin with it; what "
+    "follows is removed from the cache after each answer. Order, batch size and threads are the same for all pairs."
+)
+_FRESH = "Every question starts from an empty cache. Batch size and threads are the same for all pairs."
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The plan of one pair; the same for all, but that f16 is also asked without a needle."""
+
+    control: list[Evaluation]
+    others: list[Evaluation]
+    n_ctx: int
+    shared: bool
+    template_sha256: str
+
+    def plan(self, pair: Pair) -> list[Evaluation]:
+        return self.control if pair == CONTROL else self.others
+
+    def cost(self, pairs: Sequence[Pair]) -> int:
+        return sum(evaluation.cost for pair in pairs for evaluation in self.plan(pair))
+
+
+class _Progress:
+    """Tokens evaluated so far, and the cells that came of them."""
+
+    def __init__(self, session: Session, grid: _Grid, meter: Meter) -> None:
+        self.cells: list[NeedleCell] = []
+        self._session, self._grid, self._meter = session, grid, meter
+        self._spent, self._note = 0, ""
+
+    def tick(self, tokens: int) -> None:
+        self._meter.update(self._spent + tokens, self._note)
+
+    def add(self, cell: NeedleCell, cost: int) -> None:
+        self._spent += cost
+        self._note = f"{cell.pair}, {cell.length} tokens, depth {cell.depth:g}: {cell.outcome}"
+        self.cells.append(cell)
+        self.tick(0)
+        self._session.partial(_stage(self._session, self._grid, self.cells))
+
+
+def run(session: Session) -> NeedleStage:
+    """The grid for f16, then for every other pair; what is done so far is handed over after each cell."""
+    settings = session.settings
+    check_lengths(settings.lengths, settings.answer_tokens, session.facts)
+    if session.facts.chat_template is None:
+        raise DeferredError("the model has no chat template", "Choose an instruct model with --model.")
+    template = chat.split(session.facts)
+    child = session.model("needle")
+    grid = _grid(session, child, template)
+    pairs = settings.with_control
+    with session.meter("needle", grid.cost(pairs)) as meter:
+        progress = _Progress(session, grid, meter)
+        for pair in pairs:
+            _ask_all(session, pair, grid, progress)
+    return _stage(session, grid, progress.cells)
+
+
+def _grid(session: Session, child: Child, template: chat.Template) -> _Grid:
+    settings, facts = session.settings, session.facts
+    asking = f"\n\n{QUESTION}"
+    head, tail = session.tokenize(child, [template.head, asking + template.tail], special=True)
+    if session.model_says.get("adds_bos") and facts.bos_id is not None and head[:1] != [facts.bos_id]:
+        head = [facts.bos_id, *head]
+    needles: dict[int, Tokens] = {
+        seed: tuple(tokens)
+        for seed, tokens in zip(
+            settings.seeds,
+            session.tokenize(child, [f" {fact(seed).sentence}" for seed in settings.seeds]),
+            strict=True,
+        )
+    }
+    hay = Hay.of(texts.hay().content, lambda parts: session.tokenize(child, parts))
+    frame = Frame(tuple(head), tuple(tail))
+    asked = needleplan.questions(hay, frame, needles, settings.lengths, settings.depths)
+    shared = not session.model_says.get("n_swa") and not session.model_says.get("recurrent")
+    order = needleplan.shared_plan if shared else needleplan.fresh_plan
+    return _Grid(
+        control=order(asked),
+        others=order([question for question in asked if question.kind == "needle"]),
+        n_ctx=padded(max(settings.lengths) + settings.answer_tokens),
+        shared=shared,
+        template_sha256=template.sha256,
+    )
+
+
+def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> None:
+    """All questions to one pair. An error ends the pair's context and becomes its cells' outcome, not a miss."""
+    child = session.model("needle")
+    held, broken = 0, ""
+    try:
+        child.call("open", session.context(pair, grid.n_ctx), timeout=session.settings.timeout)
+    except CrashError:
+        raise
+    except TqforgeError as error:
+        broken = f"{error.what} {error.where}".strip()
+    for evaluation in grid.plan(pair):
+        started = time.monotonic()
+        question = evaluation.question
+        try:
+            if broken:
+                raise TqforgeError(broken)
+            answer = _answer(session, child, evaluation, held, progress.tick)
+            held = question.prompt.shared if grid.shared else 0
+            cell = cell_of(pair, question, answer=answer, seconds=time.monotonic() - started)
+        except CrashError:
+            raise
+        except TqforgeError as error:
+            broken = broken or error.what
+            cell = cell_of(pair, question, error=error.what)
+        progress.add(cell, evaluation.cost)
+
+
+def _answer(session: Session, child: Child, evaluation: Evaluation, held: int, tick: Tick) -> str:
+    limit = session.settings.timeout
+    if evaluation.trunk:
+        args = {"keep": held, "tokens": list(evaluation.trunk)}
+        child.call("extend", args, timeout=limit, tick=tick)
+        held += len(evaluation.trunk)
+
+    def branch_tick(tokens: int) -> None:
+        tick(len(evaluation.trunk) + tokens)
+
+    child.call("extend", {"keep": held, "tokens": list(evaluation.branch)}, timeout=limit, tick=branch_tick)
+    reply = child.call("generate", {"limit": session.settings.answer_tokens}, timeout=limit)
+    return str(reply["text"])
+
+
+def cell_of(
+    pair: Pair, question: Question, *, answer: str = "", seconds: float | None = None, error: str = ""
+) -> NeedleCell:
+    """The record of one question and its answer."""
+    control: Literal["none", "f16", "no-needle"] = "f16" if pair == CONTROL else "none"
+    verdict = scoring.score(answer, question.fact.words)
+    return NeedleCell(
+        pair=str(pair),
+        control="no-needle" if question.kind == "no-needle" else control,
+        facts=question.fact.words,
+        fact_kind=question.fact.kind,
+        length=question.length,
+        tokens=question.prompt.length,
+        depth=question.depth,
+        seed=question.seed,
+        position=question.prompt.shared,
+        outcome=Outcome.ERROR if error else verdict.outcome,
+        score=None if error else verdict.score,
+        exact=None if error else verdict.exact,
+        found=verdict.found,
+        near_misses=() if error else verdict.near_misses,
+        answer=answer,
+        prompt_sha256=question.prompt.sha256,
+        seconds=None if seconds is None else round(seconds, 3),
+        error=error,
+    )
+
+
+def _stage(session: Session, grid: _Grid, cells: Sequence[NeedleCell]) -> NeedleStage:
+    judged = scoring.judge(cells)
+    status, reason = verdict(judged)
+    text = texts.hay()
+    return NeedleStage(
+        status=status,
+        reason=reason,
+        cells=judged,
+        summaries=scoring.summarize(judged, [str(pair) for pair in session.settings.with_control]),
+        text=text.name,
+        text_sha256=text.sha256,
+        template_sha256=grid.template_sha256,
+        answer_tokens=session.settings.answer_tokens,
+        lengths=session.settings.lengths,
+        depths=session.settings.depths,
+        prefix="shared" if grid.shared else "fresh",
+        notes=(_SHARED if grid.shared else _FRESH,),
+    )
+
+
+def verdict(cells: Sequence[NeedleCell]) -> tuple[Status, str]:
+    """Failed: an error, something found where nothing was hidden, or a pair below half of what f16 finds."""
+    guessed = [cell for cell in cells if cell.control == "no-needle" and cell.score]
+    errors = sorted({cell.pair for cell in cells if cell.outcome is Outcome.ERROR})
+    rows = {row.pair: row for row in scoring.summarize(cells, dict.fromkeys(cell.pair for cell in cells))
+            if row.length is None}  # fmt: skip
+    tested = [row for name, row in rows.items() if name != str(CONTROL)]
+    short = [row for row in tested if row.mean_score is not None and row.mean_score < LEAST_SCORE]
+    reasons = [f"without a needle {len(guessed)} answers held a fact"] if guessed else []
+    reasons += [f"errors with {', '.join(errors)}"] if errors else []
+    reasons += [f"{row.pair} scores {row.mean_score:.2f} where f16 finds all" for row in short]
+    if reasons:
+        return Status.FAILED, "; ".join(reasons)
+    if not cells or (tested and not any(row.n for row in tested)):
+        return Status.INCONCLUSIVE, "f16 itself answers none of the questions: choose shorter lengths or another model"
+    return Status.PASSED, ""
