@@ -31,6 +31,13 @@ BaseOption = Annotated[
         "--base", "-b", help="Base of bases.toml (its default without).", metavar="NAME", autocompletion=complete_base
     ),
 ]
+NativeOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--native/--portable",
+        help="This CPU's own instructions, or those of most CPUs. Native, unless this CPU refused it before.",
+    ),
+]
 MetalOption = Annotated[
     bool | None,
     typer.Option(

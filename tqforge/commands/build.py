@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tqforge.context import Context
 from tqforge.domain import building, preparing
-from tqforge.domain.building import Built
+from tqforge.domain.building import Built, ModelSource
 from tqforge.domain.buildplan import Options
 from tqforge.domain.manifest import load_base, load_models
 from tqforge.domain.model import Prepared
@@ -27,13 +27,18 @@ def ensure(
     ctx: Context, *, base: str | None, source: str = "archive", options: Options | None = None
 ) -> tuple[Built, Prepared]:
     """The current build of a base. The caller holds the workspace lock."""
+    prepared = preparing.prepare(ctx, load_base(base), source=source)
+    return building.build(ctx, prepared, options or Options(), load_model(ctx)), prepared
 
-    def model() -> Path:
+
+def load_model(ctx: Context) -> ModelSource:
+    """The embedded model of the load check, fetched when it is asked for."""
+
+    def fetch() -> Path:
         default, pins = load_models()
         return fetch_model_file(ctx.workspace, pins[default], ctx.out)
 
-    prepared = preparing.prepare(ctx, load_base(base), source=source)
-    return building.build(ctx, prepared, options or Options(), model), prepared
+    return fetch
 
 
 def _show(ctx: Context, built: Built, prepared: Prepared, seconds: float) -> None:

@@ -133,12 +133,15 @@ def _refuse_impossible(host: Host, options: Options) -> None:
 
 
 def _targets_switches() -> tuple[str, ...]:
-    """What is configured (not yet built). Nothing here asks the network or a system library."""
-    on = ("BUILD_SHARED_LIBS", "CMAKE_BUILD_RPATH_USE_ORIGIN", "LLAMA_BUILD_COMMON", "LLAMA_BUILD_TOOLS")
-    tests_and_server = ("LLAMA_BUILD_TESTS", "LLAMA_BUILD_SERVER")
+    """What is configured (not yet built). Nothing here asks the network or a system library.
+
+    Each library is one file that finds the others beside it, so that the very files that were checked go into a wheel.
+    """
+    on = ("BUILD_SHARED_LIBS", "CMAKE_BUILD_RPATH_USE_ORIGIN", "CMAKE_PLATFORM_NO_VERSIONED_SONAME")
+    parts = ("LLAMA_BUILD_COMMON", "LLAMA_BUILD_TOOLS", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_SERVER")
     off = ("LLAMA_BUILD_EXAMPLES", "LLAMA_BUILD_APP", "LLAMA_BUILD_UI", "LLAMA_USE_PREBUILT_UI", "LLAMA_OPENSSL")
     return (
-        *(f"-D{name}=ON" for name in (*on, *tests_and_server)),
+        *(f"-D{name}=ON" for name in (*on, *parts)),
         *(f"-D{name}=OFF" for name in (*off, "LLAMA_CURL", "GGML_CCACHE")),
     )
 

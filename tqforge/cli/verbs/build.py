@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tqforge.cli.app import JsonFlag, context_of, finish
-from tqforge.cli.options import BaseOption, MetalOption
+from tqforge.cli.options import BaseOption, MetalOption, NativeOption
 
 
 def register(app: typer.Typer) -> None:
@@ -19,13 +19,7 @@ def register(app: typer.Typer) -> None:
         source: Annotated[
             str, typer.Option(help="archive, git, an address, or the path of a llama.cpp you have.", metavar="SOURCE")
         ] = "archive",
-        native: Annotated[
-            bool | None,
-            typer.Option(
-                "--native/--portable",
-                help="This CPU's own instructions, or those of most CPUs. Native, unless this CPU refused it before.",
-            ),
-        ] = None,
+        native: NativeOption = None,
         jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at work at once.")] = None,
         json: JsonFlag = False,
     ) -> None:
