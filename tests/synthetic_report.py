@@ -36,6 +36,7 @@ from tqforge.domain.report.schema import (
 
 BITS = {"f16": 16.0, "q8_0": 8.5, "q5_0": 5.5, "q4_0": 4.5, "tq3_0": 3.5}
 PAIRS = ("f16/f16", "q8_0/q8_0", "q4_0/q4_0", "tq3_0/tq3_0", "q8_0/tq3_0")
+STOCK = ("q8_0", "q5_0", "q4_0")
 TWELVE = (*PAIRS, "q5_0/q5_0", "f16/tq3_0", "q4_0/tq3_0", "tq3_0/q8_0", "q8_0/q4_0", "f16/q8_0", "tq3_0/f16")
 KL = {
     "q8_0/q8_0": (0.0044, 0.943),
@@ -209,6 +210,7 @@ def quality_row(pair: str, prefix: int = 1536, **more: Any) -> QualityRow:
         "top1": interval(top1, 0.03),
         "perplexity": 14.2 * (1 + mean),
         "perplexity_reference": 14.2,
+        "rotation": "".join(side for side, kind in zip("KV", pair.split("/"), strict=True) if kind in STOCK) or "none",
     }
     return QualityRow(pair=pair, prefix=prefix, **{**values, **more})
 

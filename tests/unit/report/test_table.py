@@ -7,7 +7,7 @@ from rich.console import Console
 from synthetic_report import EDGES, cell, report
 
 from tqforge.domain.report import table
-from tqforge.domain.report.figures import tally
+from tqforge.domain.report.needles import tally
 from tqforge.domain.report.schema import Outcome, Report
 
 

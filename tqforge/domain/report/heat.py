@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tqforge.domain.report import words
-from tqforge.domain.report.figures import NeedleMap, Tally
+from tqforge.domain.report.needles import NeedleMap, Tally
 
 _STOPS = (
     (0.0, (122, 34, 4)),

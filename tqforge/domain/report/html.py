@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tqforge.domain.report import chart, figures, heat, judging, verdict, words
+from tqforge.domain.report import chart, fidelity, figures, heat, needles, safety, verdict, words
 from tqforge.domain.report.schema import (
     CheckStage,
     NeedleCell,
@@ -46,13 +46,15 @@ def _environment() -> Environment:
         STATUS_WORD=words.STATUS_WORD,
         STATUS_SIGN=words.STATUS_SIGN,
         STAGE_TITLE=words.STAGE_TITLE,
+        LEVEL_SIGN=safety.SIGN,
+        ROTATION=fidelity.ROTATION,
         NONE=words.NONE,
         shade=heat.shade,
         describe=heat.describe,
         is_ours=figures.is_ours,
         matches=figures.matches,
         measured_bits=figures.measured_bits,
-        quality_name=judging.quality_name,
+        quality_name=fidelity.quality_name,
     )
     return environment
 
@@ -65,24 +67,25 @@ def _finalize(value: Any) -> Any:
 def _view(report: Report) -> dict[str, Any]:
     found = verdict.findings(report)
     rows = figures.main_quality_rows(report)
-    front = {id(row) for row in figures.pareto(chart.drawable(rows))}
     return {
         "report": report,
         "head": verdict.headline(report),
         "groups": [(kind, verdict.KIND_TITLE[kind], [f for f in found if f.kind is kind]) for kind in verdict.Kind],
         "stages": list(zip(report.stages, verdict.marks(report), strict=True)),
+        "judged": safety.judge(report),
+        "plan": figures.plan_stage(report),
+        "best": {fidelity.quality_name(row) for row in figures.pareto(chart.drawable(rows))},
         "check_stages": [stage for stage in report.stages if isinstance(stage, CheckStage) and stage.checks],
         "ops": figures.ops_rows(report),
-        "maps": figures.needle_maps(report),
+        "maps": needles.needle_maps(report),
         "kinds": _by_kind(report),
         "needle_stage": next(iter(figures.stages_of(report, NeedleStage)), None),
         "memory": _memory(report),
         "quality": figures.quality_rows(report),
         "quality_stage": next(iter(figures.stages_of(report, QualityStage)), None),
-        "front": front,
         "prefix": rows[0].prefix if rows else 0,
         "exact_floor": _exact_floor(rows),
-        "bands": (judging.CLOSE, judging.CHANGED, judging.BROKEN),
+        "bands": (fidelity.CLOSE, fidelity.CHANGED, fidelity.BROKEN),
         "wide": Markup(chart.kl_chart(rows, "kl-wide")),  # noqa: S704  # drawn here, its texts are escaped by matplotlib
         "narrow": Markup(chart.kl_chart(rows, "kl-narrow", narrow=True)),  # noqa: S704
         "speed": _speed(report),
@@ -123,7 +126,7 @@ def _prompts(report: Report) -> list[tuple[str, str]]:
     return [(digest, place) for digest, place in seen.items() if digest]
 
 
-def _by_kind(report: Report) -> list[tuple[str, list[tuple[str, figures.Tally]]]]:
+def _by_kind(report: Report) -> list[tuple[str, list[tuple[str, needles.Tally]]]]:
     """Per pair, the tally of each kind of fact; empty if there is one kind only."""
     cells = [cell for cell in _cells(report) if cell.control != "no-needle"]
     kinds = sorted({cell.fact_kind for cell in cells})
@@ -132,7 +135,7 @@ def _by_kind(report: Report) -> list[tuple[str, list[tuple[str, figures.Tally]]]
     order = figures.pair_order(report)
     pairs = sorted({cell.pair for cell in cells}, key=order)
     return [
-        (pair, [(kind, figures.tally(c for c in cells if (c.pair, c.fact_kind) == (pair, kind))) for kind in kinds])
+        (pair, [(kind, needles.tally(c for c in cells if (c.pair, c.fact_kind) == (pair, kind))) for kind in kinds])
         for pair in pairs
     ]
 

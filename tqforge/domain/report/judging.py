@@ -1,40 +1,23 @@
-"""The rules that turn the rows of a stage into sentences, each with whether it is good news. Pure.
-
-The bands of KL divergence are conventions of this report, chosen on models of 0.1 to 0.5 billion parameters where
-needles and greedy answers were looked at beside them; they are printed with the report.
-"""
+"""The rules that turn the rows of a stage into sentences, each with whether it is good news. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tqforge.domain.report import figures, words
+from tqforge.domain.report import figures, needles, words
 from tqforge.domain.report.schema import (
     Check,
     CheckStage,
     MemoryRow,
     OpsStage,
-    QualityRow,
     Report,
     Status,
 )
 
 Judged = tuple[bool, str]
 
-CLOSE, CHANGED, BROKEN = 0.01, 0.05, 0.5
 #: A rate below this share of f16's in the same run is no normal cost.
 SLOW = 0.5
-
-
-def band(kl: float) -> str:
-    """How far a cache is from f16, in words."""
-    if kl < CLOSE:
-        return "hardly to be told from f16"
-    if kl < CHANGED:
-        return "close to f16"
-    return (
-        "clearly different from f16" if kl < BROKEN else "so different from f16 that the model is not itself any more"
-    )
 
 
 def checks(stage: CheckStage) -> Iterator[Judged]:
@@ -118,11 +101,13 @@ def _memory_off(row: MemoryRow) -> str:
 
 def needle(report: Report) -> Iterator[Judged]:
     """Needles found per pair, and what the control without a needle says of the test itself."""
-    charts = figures.needle_maps(report)
+    charts = needles.needle_maps(report)
     for chart in charts:
         if chart.must_miss:
             yield from _no_needle(chart)
-        elif chart.is_reference or figures.is_ours(chart.pair):
+        elif chart.is_reference:
+            yield _control(chart)
+        elif figures.is_ours(chart.pair):
             yield _all_found(chart.total), _needle_pair(report, chart)
     stock = [c for c in charts if not (c.must_miss or c.is_reference or figures.is_ours(c.pair))]
     if stock:
@@ -130,11 +115,22 @@ def needle(report: Report) -> Iterator[Judged]:
         yield all(_all_found(c.total) for c in stock), f"Beside them, stock pairs found: {counts}."
 
 
-def _all_found(total: figures.Tally) -> bool:
+def _all_found(total: needles.Tally) -> bool:
     return total.n > 0 and total.hits == total.n and not total.errors
 
 
-def _no_needle(chart: figures.NeedleMap) -> Iterator[Judged]:
+def _control(chart: needles.NeedleMap) -> Judged:
+    """What f16 misses is no fault of a cache type; a control that finds nothing makes the test worthless."""
+    total, name = chart.total, words.line(chart.pair)
+    text = f"{name} (the control) found {total.hits} of {words.plural(total.n, 'needle')}"
+    if not total.hits or total.errors:
+        return False, f"{text}{_aside(total)}: the other pairs cannot be judged where it failed."
+    if total.hits < total.n or total.inconclusive:
+        return True, f"{text}; the other pairs are judged on these alone."
+    return True, f"{text}."
+
+
+def _no_needle(chart: needles.NeedleMap) -> Iterator[Judged]:
     total = chart.total
     if lucky := total.hits + total.partial:
         yield False, f"Without a needle {chart.pair} still named {lucky} of {total.n}: the question can be guessed."
@@ -142,67 +138,24 @@ def _no_needle(chart: figures.NeedleMap) -> Iterator[Judged]:
         yield True, f"Without a needle nothing was found ({chart.pair}, {total.n} asked): the answers are not guessed."
 
 
-def _needle_pair(report: Report, chart: figures.NeedleMap) -> str:
-    total = chart.total
+def _needle_pair(report: Report, chart: needles.NeedleMap) -> str:
+    total, pair, tail = chart.total, words.line(chart.pair), _aside(chart.total)
+    if not total.n:
+        return f"{pair}: none of {words.plural(total.total, 'needle cell')} could be judged{tail}."
+    summary = needles.needle_summary(report, chart.pair)
+    rate = summary.rate if summary and summary.n == total.n else None
+    span = f", 95 % interval {words.percent_range(rate)}" if rate else ""
+    share = words.percent(total.hits / total.n)
+    return f"{pair} found {total.hits} of {words.plural(total.n, 'needle')} ({share}{span}){tail}."
+
+
+def _aside(total: needles.Tally) -> str:
     aside = [f"{total.partial} found in part"] if total.partial else []
     if total.inconclusive:
         aside.append(f"{total.inconclusive} inconclusive because f16 itself missed")
     if total.errors:
         aside.append(words.plural(total.errors, "error"))
-    tail = f"; {words.listing(aside)}" if aside else ""
-    pair = words.line(chart.pair)
-    if not total.n:
-        return f"{pair}: none of {words.plural(total.total, 'needle cell')} could be judged{tail}."
-    summary = figures.needle_summary(report, chart.pair)
-    rate = summary.rate if summary and summary.n == total.n else None
-    span = f", 95 % interval {words.percent_range(rate)}" if rate else ""
-    share = words.percent(total.hits / total.n)
-    role = " (the control)" if chart.is_reference else ""
-    return f"{pair}{role} found {total.hits} of {words.plural(total.n, 'needle')} ({share}{span}){tail}."
-
-
-def quality(report: Report) -> Iterator[Judged]:
-    """How far each pair with our type, and each stock pair that is broken, is from f16."""
-    rows = figures.main_quality_rows(report)
-    for row in rows:
-        if row.is_floor:
-            continue
-        if not words.known(row.kl.value):
-            yield False, f"{quality_name(row)}: the KL divergence came out as no number."
-        elif figures.is_ours(row.pair) or row.kl.value >= BROKEN:
-            yield row.kl.value < CHANGED, _quality_row(row, rows)
-
-
-def _quality_row(row: QualityRow, rows: list[QualityRow]) -> str:
-    name = quality_name(row)
-    agree = (
-        f"the same next word as f16 {words.percent(row.top1.value)} of the time" if words.known(row.top1.value) else ""
-    )
-    text = f"{name} is {band(row.kl.value)}: KL {words.kl(row.kl.value)} ({words.kl_range(row.kl)})"
-    text += f", {agree}" if agree else ""
-    return f"{text}{_beside(row, rows)}."
-
-
-def _beside(row: QualityRow, rows: list[QualityRow]) -> str:
-    """The next larger stock pair, and whether the two can be told apart."""
-    larger = [
-        other for other in rows if not other.is_floor and not figures.is_ours(other.pair) and other.bits > row.bits
-    ]
-    if not larger or not figures.is_ours(row.pair):
-        return ""
-    other = min(larger, key=lambda other: (other.bits, other.kl.value))
-    if not (words.known(other.kl.value) and other.kl.value > 0):
-        return ""
-    beside = f"{quality_name(other)} at {words.bits(other.bits)} bits (KL {words.kl(other.kl.value)})"
-    if row.kl.low > other.kl.high:
-        return f"; that is {words.times(row.kl.value / other.kl.value)} the KL of {beside}"
-    if row.kl.high < other.kl.low:
-        return f"; that is closer than {beside}"
-    return f"; not to be told from {beside}"
-
-
-def quality_name(row: QualityRow) -> str:
-    return f"{words.line(row.pair)} [{words.line(row.rotation)}]" if row.rotation else words.line(row.pair)
+    return f"; {words.listing(aside)}" if aside else ""
 
 
 def speed(report: Report) -> Iterator[Judged]:
@@ -225,25 +178,3 @@ def speed(report: Report) -> Iterator[Judged]:
 def _span(shares: list[float]) -> str:
     low, high = words.percent(min(shares)), words.percent(max(shares))
     return low if low == high else f"{low.removesuffix(' %')} to {high}"
-
-
-def advice(report: Report) -> Iterator[tuple[str, str]]:
-    """Better keys than values, only where the intervals say that it pays: the cheapest close pair, else the closest."""
-    rows = [row for row in figures.main_quality_rows(report) if not row.is_floor]
-    for twin in rows:
-        k, _, v = twin.pair.partition("/")
-        better = [row for row in rows if k == v and _spends_on_keys(row, twin)]
-        if not better:
-            continue
-        close = [row for row in better if row.kl.value < CHANGED]
-        best = min(close, key=lambda row: row.bits) if close else min(better, key=lambda row: row.kl.value)
-        gain = f"{words.times(twin.kl.value / best.kl.value)} lower than" if best.kl.value > 0 else "far below"
-        dear, cheap = (f"{quality_name(row)} ({words.bits(row.bits)} bits)" for row in (best, twin))
-        yield "quality", f"Keys deserve more bits than values here: {dear} has a KL {gain} {cheap}."
-
-
-def _spends_on_keys(row: QualityRow, twin: QualityRow) -> bool:
-    """Same V type and rotation, a larger K type, and intervals that do not touch."""
-    k, _, v = row.pair.partition("/")
-    same = k != v and f"{v}/{v}" == twin.pair and row.rotation == twin.rotation
-    return same and row.bits > twin.bits and 0 < row.kl.high < twin.kl.low

@@ -238,6 +238,29 @@ class SpeedRow(Record):
     note: str = ""
 
 
+class PlanRow(Record):
+    """Bytes that one context needs: as planned, and as measured where this run made one. SWA layers apart."""
+
+    pair: str
+    n_ctx: int
+    weights: int
+    kv: int
+    kv_swa: int = 0
+    compute: int
+    measured: int | None = None
+
+
+class Recommendation(Record):
+    """The pair for a memory budget; `usable` is what the machine grants of it (on macOS the GPU's working set)."""
+
+    budget: int
+    usable: int
+    n_ctx: int
+    pair: str | None
+    need: int | None
+    reason: str = ""
+
+
 class _Stage(Record):
     status: Status
     reason: str = ""
@@ -292,8 +315,17 @@ class SpeedStage(_Stage):
     rows: tuple[SpeedRow, ...] = ()
 
 
+class PlanStage(_Stage):
+    """What fits into a memory budget, and which of it is safe."""
+
+    name: Literal["plan"] = "plan"
+    rows: tuple[PlanRow, ...] = ()
+    recommendations: tuple[Recommendation, ...] = ()
+
+
 Stage = Annotated[
-    CheckStage | OpsStage | MemoryStage | NeedleStage | QualityStage | SpeedStage, Field(discriminator="name")
+    CheckStage | OpsStage | MemoryStage | NeedleStage | QualityStage | SpeedStage | PlanStage,
+    Field(discriminator="name"),
 ]
 
 

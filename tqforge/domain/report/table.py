@@ -12,8 +12,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from tqforge.domain.report import figures, verdict, words
-from tqforge.domain.report.figures import Tally
+from tqforge.domain.report import figures, needles, verdict, words
+from tqforge.domain.report.needles import Tally
 from tqforge.domain.report.schema import MemoryRow, NeedleCell, QualityRow, Report, SpeedRow
 
 _TONE = {
@@ -172,13 +172,13 @@ _COLUMNS = (
 
 def _facts(report: Report) -> list[_Facts]:
     memory = {row.pair: row for row in figures.memory_rows(report)}  # the longest context comes last
-    maps = {chart.pair: chart.total for chart in figures.needle_maps(report) if not chart.must_miss}
+    maps = {chart.pair: chart.total for chart in needles.needle_maps(report) if not chart.must_miss}
     quality = {row.pair: row for row in figures.main_quality_rows(report)}
     speed = {(row.pair, row.phase): row for row in figures.speed_rows(report)}  # the deepest comes last
     pairs = {*report.pairs, *memory, *maps, *quality, *(pair for pair, _ in speed)}
     found = []
     for pair in sorted(pairs, key=figures.pair_order(report)):
-        summary = figures.needle_summary(report, pair)
+        summary = needles.needle_summary(report, pair)
         rate = words.percent_range(summary.rate).replace(" to ", "-") if summary else words.NONE
         found.append(
             _Facts(
@@ -228,7 +228,7 @@ def _name(pair: str) -> Text:
 
 def _needle_table(report: Report, width: int) -> list[RenderableType]:
     """Needles found by length; only where there is more than one length, and as many lengths as fit."""
-    maps = [chart for chart in figures.needle_maps(report) if not chart.must_miss]
+    maps = [chart for chart in needles.needle_maps(report) if not chart.must_miss]
     lengths = [length for length, _ in maps[0].rows] if maps else []
     if len(lengths) < 2:
         return []
@@ -237,6 +237,6 @@ def _needle_table(report: Report, width: int) -> list[RenderableType]:
     table = _table("needles by tokens", [words.count(length) for length in shown])
     for chart in maps:
         rows = dict(chart.rows)
-        table.add_row(_name(chart.pair), *(Text(_tally(figures.together(rows[length]))) for length in shown))
+        table.add_row(_name(chart.pair), *(Text(_tally(needles.together(rows[length]))) for length in shown))
     legend = Text("found/judged, ? inconclusive because f16 missed, ! ended by an error", "dim")
     return [Padding(table, (1, 0, 0, 0)), legend]

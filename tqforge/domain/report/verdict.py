@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tqforge.domain.report import judging
-from tqforge.domain.report.figures import effective, missing_stages, observations
+from tqforge.domain.report import fidelity, judging, safety
+from tqforge.domain.report.figures import effective, missing_stages, observations, plan_stage
 from tqforge.domain.report.schema import (
     CheckStage,
-    MemoryStage,
-    NeedleStage,
     OpsStage,
-    QualityStage,
     Report,
-    SpeedStage,
     Stage,
     Status,
 )
@@ -135,12 +131,20 @@ def _sentences(states: dict[str, Status], held: list[str], losses: list[str]) ->
 def findings(report: Report) -> list[Finding]:
     """Every finding, in the order of reading: short, shown, advice, deferred; inside it by stage."""
     found = [finding for stage in report.stages for finding in _of_stage(report, stage)]
-    found += [Finding(Kind.ADVICE, stage, text) for stage, text in judging.advice(report)]
+    found += [Finding(Kind.ADVICE, stage, text) for stage, text in _advice(report)]
     absent = [STAGE_TITLE[name].lower() for name in missing_stages(report)]
     if absent:
         found.append(Finding(Kind.DEFERRED, "", f"This run was not asked for: {listing(absent)}."))
     rank = {kind: place for place, kind in enumerate(Kind)}
     return sorted(found, key=lambda finding: rank[finding.kind])
+
+
+def _advice(report: Report) -> Iterator[tuple[str, str]]:
+    if levels := safety.sentence(report):
+        yield "", levels
+    yield from fidelity.advice(report)
+    if plan := plan_stage(report):
+        yield from ((plan.name, safety.budget(choice)) for choice in plan.recommendations)
 
 
 def _of_stage(report: Report, stage: Stage) -> Iterator[Finding]:
@@ -152,19 +156,18 @@ def _of_stage(report: Report, stage: Stage) -> Iterator[Finding]:
 
 
 def _judged(report: Report, stage: Stage) -> Iterator[tuple[bool, str]]:
-    match stage:
-        case CheckStage():
-            return judging.checks(stage)
-        case OpsStage():
-            return judging.ops(stage)
-        case MemoryStage():
-            return judging.memory(report)
-        case NeedleStage():
-            return judging.needle(report)
-        case QualityStage():
-            return judging.quality(report)
-        case SpeedStage():
-            return judging.speed(report)
+    if isinstance(stage, CheckStage):
+        return judging.checks(stage)
+    if isinstance(stage, OpsStage):
+        return judging.ops(stage)
+    rules: dict[str, Callable[[Report], Iterator[tuple[bool, str]]]] = {
+        "memory": judging.memory,
+        "needle": judging.needle,
+        "quality": fidelity.quality,
+        "speed": judging.speed,
+        "plan": lambda _: iter(()),
+    }
+    return rules[stage.name](report)
 
 
 def _state(stage: Stage) -> Iterator[Finding]:

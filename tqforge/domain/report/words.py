@@ -34,6 +34,7 @@ STAGE_TITLE = {
     "needle": "Needle",
     "quality": "Fidelity",
     "speed": "Speed",
+    "plan": "Memory plan",
 }
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 

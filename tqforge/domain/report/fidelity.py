@@ -1,0 +1,102 @@
+"""How far a cache type is from f16, in words. Pure.
+
+The bands of KL divergence are conventions of this report, chosen on models of 0.1 to 0.5 billion parameters where
+needles and greedy answers were looked at beside them; they are printed with the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tqforge.domain.report import figures, words
+from tqforge.domain.report.schema import QualityRow, Report
+
+Judged = tuple[bool, str]
+
+CLOSE, CHANGED, BROKEN = 0.01, 0.05, 0.5
+
+#: Which sides llama.cpp rotates by itself, by the word in the report.
+ROTATION = {"KV": "keys and values", "K": "keys", "V": "values", "none": "neither"}
+
+
+def band(kl: float) -> str:
+    """How far a cache is from f16, in words."""
+    if kl < CLOSE:
+        return "hardly to be told from f16"
+    if kl < CHANGED:
+        return "close to f16"
+    return (
+        "clearly different from f16" if kl < BROKEN else "so different from f16 that the model is not itself any more"
+    )
+
+
+def quality(report: Report) -> Iterator[Judged]:
+    """How far each pair with our type, and each stock pair that is broken, is from f16."""
+    rows = figures.main_quality_rows(report)
+    for row in rows:
+        if row.is_floor:
+            continue
+        if not words.known(row.kl.value):
+            yield False, f"{quality_name(row)}: the KL divergence came out as no number."
+        elif figures.is_ours(row.pair) or row.kl.value >= BROKEN:
+            yield row.kl.value < CHANGED, _quality_row(row, rows)
+
+
+def _quality_row(row: QualityRow, rows: list[QualityRow]) -> str:
+    name = quality_name(row)
+    agree = (
+        f"the same next word as f16 {words.percent(row.top1.value)} of the time" if words.known(row.top1.value) else ""
+    )
+    text = f"{name} is {band(row.kl.value)}: KL {words.kl(row.kl.value)} ({words.kl_range(row.kl)})"
+    text += f", {agree}" if agree else ""
+    return f"{text}{_beside(row, rows)}."
+
+
+def _beside(row: QualityRow, rows: list[QualityRow]) -> str:
+    """The next larger stock pair, and whether the two can be told apart."""
+    larger = [
+        other for other in rows if not other.is_floor and not figures.is_ours(other.pair) and other.bits > row.bits
+    ]
+    if not larger or not figures.is_ours(row.pair):
+        return ""
+    other = min(larger, key=lambda other: (other.bits, other.kl.value))
+    if not (words.known(other.kl.value) and other.kl.value > 0):
+        return ""
+    beside = f"{quality_name(other)} at {words.bits(other.bits)} bits (KL {words.kl(other.kl.value)})"
+    if row.kl.low > other.kl.high:
+        return f"; that is {words.times(row.kl.value / other.kl.value)} the KL of {beside}"
+    if row.kl.high < other.kl.low:
+        return f"; that is closer than {beside}"
+    return f"; not to be told from {beside}"
+
+
+def quality_name(row: QualityRow) -> str:
+    """The pair, and which sides llama.cpp rotated where two rows differ by that alone."""
+    if not row.rotation:
+        return words.line(row.pair)
+    rotated = {"none": "not rotated"}.get(row.rotation, f"rotated {words.line(row.rotation)}")
+    return f"{words.line(row.pair)} ({rotated})"
+
+
+def advice(report: Report) -> Iterator[tuple[str, str]]:
+    """Better keys than values, only where the intervals say that it pays: the cheapest close pair, else the closest."""
+    rows = [row for row in figures.main_quality_rows(report) if not row.is_floor]
+    for twin in rows:
+        k, _, v = twin.pair.partition("/")
+        better = [row for row in rows if k == v and _spends_on_keys(row, twin)]
+        if not better:
+            continue
+        close = [row for row in better if row.kl.value < CHANGED]
+        best = min(close, key=lambda row: row.bits) if close else min(better, key=lambda row: row.kl.value)
+        gain = f"{words.times(twin.kl.value / best.kl.value)} lower than" if best.kl.value > 0 else "far below"
+        dear, cheap = (f"{quality_name(row)} ({words.bits(row.bits)} bits)" for row in (best, twin))
+        yield "quality", f"Keys deserve more bits than values here: {dear} has a KL {gain} {cheap}."
+
+
+def _spends_on_keys(row: QualityRow, twin: QualityRow) -> bool:
+    """Same V type and rotation, a larger K type, and intervals that do not touch."""
+    k, _, v = row.pair.partition("/")
+    same = (
+        k != v and f"{v}/{v}" == twin.pair and (row.rotation == twin.rotation or not (row.rotation and twin.rotation))
+    )
+    return same and row.bits > twin.bits and 0 < row.kl.high < twin.kl.low
