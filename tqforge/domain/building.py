@@ -60,8 +60,13 @@ class _Job:
             source=self.prepared.checkout,
             folder=self.folder,
             tools=self.tools,
-            environment=dict(self.plan.environment),
+            environment=_environment(self.ctx),
         )
+
+
+def _environment(ctx: Context) -> dict[str, str | None]:
+    """ccache then sees the same commands in every workspace."""
+    return {**dict(buildplan.environment()), "CCACHE_BASEDIR": str(ctx.workspace.root), "CCACHE_NOHASHDIR": "1"}
 
 
 def build(ctx: Context, prepared: Prepared, options: Options, model: ModelSource) -> Built:
@@ -191,7 +196,7 @@ def ensure_targets(ctx: Context, built: Built, targets: Sequence[str]) -> None:
         source=Path(built.stamp.checkout),
         folder=built.folder,
         tools=toolchain.tools(),
-        environment=dict(buildplan.environment()),
+        environment=_environment(ctx),
     )
     tree.end_orphans()
     missing = [name for name in targets if not (built.bin / name).exists()]

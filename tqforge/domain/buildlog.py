@@ -9,9 +9,8 @@ _STEP = re.compile(r"^\[(\d+)/(\d+)\] (.*)$")
 _VERB = re.compile(r"^(?:Building \S+ object|Linking \S+(?: \w+)* library|Linking \S+ executable|Generating) (.*)$")
 _FAILED = re.compile(r"^FAILED:\s*(?:\[code=\d+\]\s*)?(.*)$")
 _COMPILER = re.compile(r"^(\S[^:\n]*):(\d+)(?::\d+)?: (?:fatal )?error: (.*)$")
-_TOOL = re.compile(
-    r"^(?:c\+\+|cc|g\+\+|gcc|clang(?:\+\+)?|ld|collect2|ninja|.*/ld)(?:-\d+)?: (?:fatal )?(?:error: )?(.+)$"
-)
+_DRIVERS = r"(?:c\+\+|cc|g\+\+|gcc|clang(?:\+\+)?|ld|collect2|.*/ld)(?:-\d+)?: (?:fatal )?(?:error: )?"
+_TOOL = re.compile(rf"^(?:{_DRIVERS}|ninja: (?:fatal|error): )(.+)$")
 _LINKER = re.compile(r"(undefined reference to .*|Undefined symbols for architecture .*|multiple definition of .*)$")
 _CMAKE = re.compile(r"^CMake Error(?: at ([^:]+:\d+)(?: \([^)]*\))?)?:\s*(.*)$")
 _CONTEXT_LINES = 4

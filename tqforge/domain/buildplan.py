@@ -40,6 +40,7 @@ class Options:
     native: bool | None = None
     jobs: int | None = None
     ccache: Path | None = None
+    targets: tuple[str, ...] = TARGETS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,6 @@ class Plan:
     arguments: tuple[str, ...]  # for CMake; they decide about reuse
     launchers: tuple[str, ...]  # for CMake as well, but a build is the same with ccache and without
     targets: tuple[str, ...]
-    environment: tuple[tuple[str, str | None], ...]
     jobs: int
     version: str
 
@@ -77,7 +77,7 @@ class Plan:
         return "this CPU's own instructions" if self.native else "portable instructions"
 
 
-def make(host: Host, options: Options, version: Version, targets: tuple[str, ...] = TARGETS) -> Plan:
+def make(host: Host, options: Options, version: Version) -> Plan:
     """The plan for that machine. Raises PlatformError for what it cannot do."""
     _refuse_impossible(host, options)
     metal = wants_metal(host, options.metal)
@@ -95,8 +95,7 @@ def make(host: Host, options: Options, version: Version, targets: tuple[str, ...
             f"-DLLAMA_BUILD_COMMIT={version.commit}",
         ),
         launchers=_launchers(options.ccache),
-        targets=targets,
-        environment=environment(),
+        targets=options.targets,
         jobs=options.jobs or jobs(host),
         version=str(version),
     )

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqforge import resources
 from tqforge.adapters import proc
 from tqforge.adapters.git import Repository
 from tqforge.adapters.llama.client import Child
@@ -14,6 +13,7 @@ from tqforge.context import Context
 from tqforge.domain import applying, building, lock
 from tqforge.domain import series as series_files
 from tqforge.domain.building import Built
+from tqforge.domain.lock import Shelf
 from tqforge.domain.model import Base
 from tqforge.errors import ConfigError, TqforgeError
 
@@ -56,13 +56,13 @@ class BuildState:
 
 def series(base: Base) -> SeriesState:
     """The series of a base against its lock."""
-    found = series_files.load(resources.patches_dir(base.name))
-    path = resources.third_party() / lock.FILENAME
+    shelf = Shelf.of(base.name)
+    found = series_files.load(shelf.folder)
     problem, tree = "", ""
     try:
-        if entry := lock.read(path).bases.get(base.name):
+        if entry := lock.read(shelf.lock).bases.get(base.name):
             tree = entry.final
-            lock.check_series(entry, found, path)
+            lock.check_series(entry, found, shelf.lock)
     except ConfigError as error:
         problem = error.what
     return SeriesState(

@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     _apply(group)
     _export(group)
     _new(group)
+    _lint(group)
 
 
 def _apply(group: typer.Typer) -> None:
@@ -129,6 +130,17 @@ def _new(group: typer.Typer) -> None:
         first = _asked("--subject", subject, "Subject (area : what)")
         context = context_of(ctx, json=json)
         finish(command.run(context, name, subject=first, body=body, values=values, base_name=base))
+
+
+def _lint(group: typer.Typer) -> None:
+    @group.command()
+    def lint(
+        ctx: typer.Context, *, base: BaseOption = None, patches: PatchesOption = None, json: JsonFlag = False
+    ) -> None:
+        """Check the rules of the series: trailers, type ids, kernels, layout, scope. Exit 1 on a finding."""
+        from tqforge.commands.patch import lint as command
+
+        finish(command.run(context_of(ctx, json=json), base_name=base, patches=patches))
 
 
 def _asked(option: str, value: str | None, question: str) -> str:

@@ -50,7 +50,7 @@ _ASCII = str.maketrans(
 
 
 def render(report: Report) -> RenderableType:
-    """Verdict, pairs, needles by length, what fell short and what was deferred."""
+    """Pairs, needles by length, what fell short, what was shown and deferred, and the verdict at the end."""
     return _Screen(report)
 
 
@@ -67,17 +67,21 @@ class _Screen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = min(options.max_width, 128)
         tables = (*_pair_table(self.report, width), *_needle_table(self.report, width))
-        group = Group(self._head(), self._stages(width), *tables, *self._findings())
+        group = Group(self._title(), *tables, *self._findings(), self._stages(width), self._headline())
         for line in console.render_lines(group, options.update(width=width), pad=False):
             yield from _trimmed(line, options.ascii_only)
             yield Segment.line()
 
-    def _head(self) -> RenderableType:
-        report, head = self.report, verdict.headline(self.report)
+    def _title(self) -> RenderableType:
+        report = self.report
         name = words.line(report.model.name) if report.model else "no model"
         about = f"  {report.profile} run of {words.duration(report.seconds)}, tree {words.line(report.build.tree)[:12]}"
-        title = Text.assemble("\n", (name, "bold"), (about, "dim"))
-        return Group(title, Text.assemble((f"{head.word}. ", _TONE[head.tone]), head.text))
+        return Padding(Text.assemble((name, "bold"), (about, "dim")), (1, 0, 1, 0))
+
+    def _headline(self) -> RenderableType:
+        """Last, because the end of a long output is what stays on the screen."""
+        head = verdict.headline(self.report)
+        return Text.assemble((f"{head.word}. ", _TONE[head.tone]), head.text)
 
     def _stages(self, width: int) -> RenderableType:
         """One mark per stage, never broken in the middle."""

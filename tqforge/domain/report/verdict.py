@@ -193,7 +193,7 @@ def _why(stage: Stage) -> str:
     """Reason, place and remedy, each once: the recorded failure adds what the stage itself does not say."""
     parts = [stage.reason, stage.remedy]
     if stage.error:
-        place = f"It happened at {stage.error.where}" if stage.error.where else ""
+        place = f"Where: {stage.error.where}" if stage.error.where else ""
         parts = [stage.reason or stage.error.what, place, stage.remedy or stage.error.remedy]
     return " ".join(dict.fromkeys(ending(line(part)) for part in parts if part.strip()))
 

@@ -162,10 +162,6 @@ def _visible(char: str) -> str:
     point = ord(char)
     if char in "\n\t" or (0x20 <= point < 0x7F):
         return char
-    if point < 0x20:
-        return chr(0x2400 + point)
-    if point == 0x7F:
-        return "\N{SYMBOL FOR DELETE}"
     if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
         return f"<U+{point:04X}>"
     return char

@@ -1,0 +1,56 @@
+"""Builds below a temporary folder; the real one is kept in a cache and used again as long as its stamp fits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import platformdirs
+import pytest
+from narrow import context, source
+
+from tqforge.commands import build as build_command
+from tqforge.context import Context
+from tqforge.domain import series
+from tqforge.domain.building import Built
+from tqforge.domain.buildplan import Options
+from tqforge.domain.lock import Shelf
+from tqforge.errors import DownloadError
+
+
+@pytest.fixture(autouse=True)
+def _no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TQFORGE_HOME", str(tmp_path / "never"))
+
+
+@pytest.fixture(scope="session")
+def compiler() -> None:
+    """Skips, with the reason, where nothing can be compiled."""
+    if not (shutil.which("c++") and shutil.which("cc")):
+        pytest.skip("deferred: no C++ compiler on PATH")
+
+
+@pytest.fixture(scope="session")
+def cache() -> Path:
+    """Where builds outlive a test run: `TQFORGE_TEST_CACHE`, else the user's cache folder."""
+    named = os.environ.get("TQFORGE_TEST_CACHE")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("tqforge-tests", appauthor=False))
+
+
+@pytest.fixture(scope="session")
+def real_context(cache: Path) -> Context:
+    return context(cache / "patched")
+
+
+@pytest.fixture(scope="session")
+def real(compiler: None, real_context: Context) -> Built:
+    """The patched library: built once, found again by its stamp."""
+    if not series.load(Shelf.of("upstream").folder).patches:
+        pytest.skip("deferred: the series is empty")
+    with real_context.workspace.lock("the tests"):
+        try:
+            options = Options(targets=("llama",))
+            return build_command.ensure(real_context, base="upstream", source=source(), options=options)[0]
+        except DownloadError as error:
+            pytest.skip(f"deferred: {error.what}")

@@ -1,0 +1,224 @@
+"""Reuse, rebuild reasons, error classes and interrupted builds, on a project that compiles in a second."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import toyproject as toy
+
+from tqforge.domain import building, loadcheck, machine
+from tqforge.domain.buildplan import Options
+from tqforge.domain.buildstamp import STAMP, LoadCheck
+from tqforge.errors import BuildError, CrashError, DownloadError, LoadError, ToolchainError
+
+PASSED = LoadCheck(status="passed", pair="tq3_0/tq3_0", tokens=20)
+
+
+class Case:
+    """A toy checkout, a workspace, and how often the library was loaded."""
+
+    def __init__(self, root: Path) -> None:
+        self.source, self.workspace = root / "source", root / "workspace"
+        self.loads: list[str] = []
+        self.answers: list[LoadCheck | Exception] = []
+        toy.write(self.source)
+
+    def build(self, options: Options | None = None, tree: str = "a" * 40) -> building.Built:
+        return toy.build(self.workspace, self.source, options, tree)
+
+    def check(self, request: loadcheck.Request, _model: object) -> LoadCheck:
+        self.loads.append(str(request.library))
+        answer = self.answers.pop(0) if self.answers else PASSED
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def case(compiler: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    made = Case(tmp_path)
+    monkeypatch.setattr(loadcheck, "run", made.check)
+    return made
+
+
+def test_a_second_build_does_nothing_and_a_changed_tree_is_named(case: Case) -> None:
+    first = case.build()
+    assert first.reasons == ("first build",)
+    said = subprocess.run([first.bin / "llama-server"], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "tqforge-aaaaaaaaaaaa"
+    second = case.build()
+    assert second.reasons == ()
+    assert second.stamp == first.stamp
+    assert len(case.loads) == 1
+    third = case.build(tree="b" * 40)
+    assert third.reasons == ("the source tree changed: aaaaaaaaaaaa -> bbbbbbbbbbbb",)
+    said = subprocess.run([third.bin / "llama-server"], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "tqforge-bbbbbbbbbbbb"
+
+
+def test_a_deleted_program_is_made_again(case: Case) -> None:
+    (case.build().bin / "llama-bench").unlink()
+    built = case.build()
+    assert built.reasons == ("missing: bin/llama-bench",)
+    assert (built.bin / "llama-bench").is_file()
+
+
+def test_the_compilers_own_words_are_the_error_and_the_next_build_goes_on(case: Case) -> None:
+    (case.source / "llama.c").write_text("int toy(void) { return tq3_0; }\n")
+    with pytest.raises(BuildError, match="tq3_0") as caught:
+        case.build()
+    assert caught.value.where == f"{case.source}/llama.c:1"
+    assert Path(caught.value.remedy.rpartition(" ")[2]).is_file()
+    assert building.all_builds(toy.context(case.workspace), "upstream") == []
+    toy.write(case.source)
+    assert case.build().reasons == ("the last build did not come to its end",)
+
+
+def test_a_broken_project_is_cmakes_error(case: Case) -> None:
+    (case.source / "CMakeLists.txt").write_text(f"{toy.CMAKE}\nfind_package(Nonsense REQUIRED)\n")
+    with pytest.raises(BuildError, match="Nonsense"):
+        case.build()
+
+
+@pytest.mark.parametrize("name", ["CC", "CXX"])
+def test_no_compiler(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.setenv("PATH", str(empty))
+    if name == "CXX":
+        (empty / "cc").symlink_to("/usr/bin/cc")
+    with pytest.raises(ToolchainError, match="There is no C") as caught:
+        case.build()
+    assert caught.value.remedy
+
+
+def test_a_compiler_that_is_broken(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "cc"
+    broken.write_text('#!/bin/sh\n[ "$1" = --version ] && echo broken 1.0 && exit 0\nexit 1\n')
+    broken.chmod(0o755)
+    monkeypatch.setenv("CC", str(broken))
+    with pytest.raises(ToolchainError, match="simple program"):
+        case.build()
+    monkeypatch.delenv("CC")
+    assert case.build().reasons == ("first build",)
+
+
+def test_another_compiler_starts_afresh(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    case.build()
+    other = tmp_path / "other-cc"
+    other.symlink_to("/usr/bin/cc")
+    monkeypatch.setenv("CC", str(other))
+    built = case.build()
+    assert len(built.reasons) == 1
+    assert "compiler changed" in built.reasons[0]
+    cache = (built.folder / "CMakeCache.txt").read_text()
+    assert str(other) in cache
+
+
+def test_further_targets_are_built_when_asked_for(case: Case) -> None:
+    built = case.build()
+    assert not (built.bin / "test-toy").exists()
+    assert {"test-toy", "llama-server"} <= building.known_programs(built)
+    building.ensure_targets(toy.context(case.workspace), built, ("test-toy",))
+    assert (built.bin / "test-toy").is_file()
+    assert case.build().reasons == ()
+    with pytest.raises(BuildError, match="unknown target"):
+        building.ensure_targets(toy.context(case.workspace), built, ("test-nothing",))
+
+
+def test_a_library_that_fails_its_load_check_is_no_build(case: Case) -> None:
+    case.answers = [LoadError("no tq3_0")]
+    with pytest.raises(LoadError):
+        case.build()
+    assert not list(case.workspace.rglob(STAMP))
+    assert case.build().reasons == ("the last build did not come to its end",)
+
+
+def test_a_deferred_check_is_made_up_for(case: Case) -> None:
+    case.answers = [LoadCheck(status="deferred", reason=DownloadError("offline").what)]
+    assert case.build().load.status == "deferred"
+    again = case.build()
+    assert again.reasons == ()
+    assert again.load.status == "passed"
+    assert case.build().load.status == "passed"
+    assert len(case.loads) == 2
+
+
+def test_illegal_instruction_gives_a_portable_build_that_is_remembered(case: Case) -> None:
+    case.answers = [CrashError("The llama.cpp child process died of SIGILL in stage decode (extend).")]
+    built = case.build()
+    assert not built.stamp.native
+    assert "-DGGML_NATIVE=OFF" in built.stamp.arguments
+    again = case.build()
+    assert again.reasons == ()
+    assert not again.stamp.native
+    native = case.build(Options(native=True))
+    assert native.reasons
+    assert native.stamp.native
+    host = building.toolchain.host()
+    assert machine.why_portable(toy.context(case.workspace).workspace, host) == ""
+
+
+def test_illegal_instruction_in_a_native_build_that_was_asked_for_is_an_error(case: Case) -> None:
+    case.answers = [CrashError("The llama.cpp child process died of SIGILL in stage decode (extend).")]
+    with pytest.raises(CrashError):
+        case.build(Options(native=True))
+
+
+def test_another_crash_is_not_taken_for_it(case: Case) -> None:
+    case.answers = [CrashError("The llama.cpp child process died of SIGSEGV in stage decode (extend).")]
+    with pytest.raises(CrashError):
+        case.build()
+
+
+@pytest.fixture
+def slow_compiler(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A compiler that, while the file `hold` exists, writes half an object file and hangs."""
+    hold, script = tmp_path / "hold", tmp_path / "slow-cc"
+    script.write_text(
+        '#!/bin/sh\nout=\nfor word in "$@"; do [ "$last" = -o ] && out=$word; last=$word; done\n'
+        f'case "$out" in *llama.c.o) if [ -e {hold} ]; then echo half >"$out"; sleep 600; fi;; esac\nexec cc "$@"\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("CC", str(script))
+    return hold
+
+
+def _wait_for(path: Path) -> None:
+    for _ in range(600):
+        if path.exists() and path.read_bytes() == b"half\n":
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{path} was never written")
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_build_leaves_nothing_at_work_and_the_next_one_goes_on(
+    case: Case, slow_compiler: Path, how: signal.Signals
+) -> None:
+    slow_compiler.touch()
+    process = subprocess.Popen([sys.executable, toy.__file__, case.workspace, case.source], stderr=subprocess.DEVNULL)
+    folder = case.workspace / "builds" / "upstream"
+    try:
+        for _ in range(600):
+            if found := list(folder.glob("*/CMakeFiles/llama.dir/llama.c.o")):
+                break
+            time.sleep(0.1)
+        _wait_for(found[0])
+        os.kill(process.pid, how)
+        process.wait(30)
+        slow_compiler.unlink()
+        built = case.build()
+    finally:
+        process.kill()
+    assert built.reasons == ("the last build did not come to its end",)
+    assert subprocess.run([built.bin / "llama-server"], check=False).returncode == 0
+    at_work = [p.cmdline() for p in psutil.process_iter(["cmdline"]) if "slow-cc" in " ".join(p.info["cmdline"] or [])]
+    assert not [words for words in at_work if str(slow_compiler.parent) in " ".join(words)]

@@ -1,0 +1,109 @@
+"""What the rules look at, and what they say."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tqforge.domain.lock import Shelf
+from tqforge.domain.patchfile import PatchFile, PatchFormatError, parse
+from tqforge.domain.series import Patch, Series
+from tqforge.errors import ConfigError
+
+
+class Tree(Protocol):
+    """The files of a commit."""
+
+    def read(self, path: str) -> str | None:
+        """The text of a file; None when it is not there."""
+
+    def names(self, folder: str) -> list[str]:
+        """The paths of the files below a folder."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, and what to do about it."""
+
+    patch: str  # file name, empty when it is about the series
+    message: str
+    remedy: str
+    rule: str = ""
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """A rule that could not run."""
+
+    reason: str
+    rule: str = ""
+
+
+class Scope(BaseModel):
+    """Which files a patch may touch, by the beginning of its name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prefix: str
+    files: tuple[str, ...]
+
+
+class Fork(BaseModel):
+    """Type ids that a known fork or an announced change uses."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    ids: tuple[int, ...]
+
+
+class Settings(BaseModel):
+    """`third_party/lint.toml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.rstrip("_"))
+
+    schema_: Literal[1]
+    clearance: int
+    scopes: tuple[Scope, ...]
+    forks: tuple[Fork, ...]
+
+
+def load_settings(path: Path) -> Settings:
+    """Read the settings. Raises ConfigError."""
+    try:
+        return Settings.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"The lint settings cannot be read: {error}", where=str(path)) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}", where=str(path)) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """One series with everything the rules may look at. Trees are None when they could not be had."""
+
+    shelf: Shelf
+    base: str
+    series: Series
+    settings: Settings
+    before: Tree | None = None
+    after: Tree | None = None
+    no_tree: str = "the base is not in the workspace"
+    snapshots: Mapping[str, Tree] = field(default_factory=dict)
+
+    def parsed(self) -> Iterable[tuple[Patch, PatchFile]]:
+        """The patches that can be parsed; a rule of its own speaks about the others."""
+        for patch in self.series.patches:
+            try:
+                yield patch, parse(patch.text)
+            except PatchFormatError:
+                continue
+
+
+Rule = Callable[[Subject], Iterable[Finding | Deferred]]
