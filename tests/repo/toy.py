@@ -186,6 +186,13 @@ class Toy:
             out.write(f"{name}.patch\n")
         return target
 
+    def variant(self, name: str, changes: dict[str, str | None]) -> Path:
+        """A folder with the tree as another upstream has it; None deletes a file."""
+        tree = {path: text for path, text in {**self.tree, **changes}.items() if text is not None}
+        folder = self.root / name
+        fill(folder, tree)
+        return folder
+
     @staticmethod
     def trailers(name: str) -> str:
         return f"Patch-Name: {name}\nWhy: the toy needs it\nUpstream-Status: Pending\nGuard: test-toy {name}\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +117,16 @@ def _run(argv: Sequence[str | Path], *, check: bool = True, **options: object) -
     return done
 
 
+@dataclass(frozen=True, kw_only=True)
+class Merge:
+    """The result of a three-way merge: its tree, the files in conflict, and git's notes as (kind, paths)."""
+
+    tree: str
+    clean: bool
+    files: tuple[str, ...]
+    notes: tuple[tuple[str, tuple[str, ...]], ...]
+
+
 @dataclass(frozen=True)
 class Repository:
     """A repository with a work tree at `path`. Its git folder is `path/.git` (a file in a linked work tree)."""
@@ -183,6 +194,22 @@ class Repository:
         env = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
         return self.git(*argv, stdin=message, env=env).stdout.strip()
 
+    def merge(self, base: str, ours: str, theirs: str, index: Path, date: str) -> Merge:
+        """Merge trees three ways, with rename detection, without a work tree. Attributes are those of `ours`."""
+        start = self.commit_tree(base, "base", date)
+        sides = [self.commit_tree(tree, name, date, [start]) for name, tree in (("ours", ours), ("theirs", theirs))]
+        files = index.parent / "attributes"
+        shutil.rmtree(files, ignore_errors=True)
+        files.mkdir()
+        env = {"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(files), "GIT_DIR": str(self.path / ".git")}
+        self.git("read-tree", ours, env=env)
+        self.git("checkout-index", f"--prefix={files}/", "--", ".gitattributes", env=env, check=False)
+        argv = ["merge-tree", "--write-tree", "-z", "--name-only", "--messages", *sides]
+        done = _run(argv, check=False, cwd=files, env=hermetic_env(files.parent) | env)
+        if done.code not in (0, 1):
+            raise proc.ProcessError(done)
+        return _merge_of(done.stdout, clean=done.ok)
+
     def patch_id(self, patch: str) -> str:
         """`git patch-id --stable` of a patch text; empty for a patch without a change."""
         return (self.git("patch-id", "--stable", stdin=patch).stdout.split() or [""])[0]
@@ -208,6 +235,19 @@ class Repository:
         from git import GitDB, Repo  # noqa: TID251, PLC0415 - this module is the door; the import is slow
 
         return Repo(self.path, odbt=GitDB)
+
+
+def _merge_of(output: str, *, clean: bool) -> Merge:
+    """Read `git merge-tree -z`: tree, files in conflict, an empty field, then groups of count, paths, kind, text."""
+    fields = output.split("\0")
+    end = fields.index("", 1)
+    groups, place = [], end + 1
+    while place < len(fields) and fields[place].isdigit():
+        count = int(fields[place])
+        paths = fields[place + 1 : place + 1 + count]
+        groups.append((fields[place + 1 + count], tuple(paths)))
+        place += count + 3
+    return Merge(tree=fields[0], clean=clean, files=tuple(fields[1:end]), notes=tuple(groups))
 
 
 def _last_error(done: proc.Completed) -> str:

@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
     _export(group)
     _new(group)
     _lint(group)
+    _drift(group)
 
 
 def _apply(group: typer.Typer) -> None:
@@ -141,6 +142,26 @@ def _lint(group: typer.Typer) -> None:
         from tqforge.commands.patch import lint as command
 
         finish(command.run(context_of(ctx, json=json), base_name=base, patches=patches))
+
+
+def _drift(group: typer.Typer) -> None:
+    @group.command()
+    def drift(
+        ctx: typer.Context,
+        *,
+        to: Annotated[
+            list[str],
+            typer.Option("--to", help="Archive version, folder, full commit id or ADDRESS#REVISION; may be repeated."),
+        ],
+        base: BaseOption = None,
+        patches: PatchesOption = None,
+        out: Annotated[Path | None, typer.Option("--out", help="Folder for drift.md and drift.json.")] = None,
+        json: JsonFlag = False,
+    ) -> None:
+        """Try the series on other llama.cpp states: per patch clean, moved, merged, upstream, or why not."""
+        from tqforge.commands.patch import drift as command
+
+        finish(command.run(context_of(ctx, json=json), to, base_name=base, patches=patches, out=out))
 
 
 def _asked(option: str, value: str | None, question: str) -> str:

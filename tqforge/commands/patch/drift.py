@@ -1,0 +1,78 @@
+"""`tqforge patch drift`: what becomes of each patch on other states of llama.cpp. The user's files are only read."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from tqforge.adapters import fs
+from tqforge.context import Context
+from tqforge.domain import applying, driftreport, series, snapshots, source
+from tqforge.domain.drifting import Prober, Result
+from tqforge.domain.driftreport import Drift
+from tqforge.domain.lock import Shelf
+from tqforge.domain.manifest import load_base
+from tqforge.domain.model import Base
+from tqforge.errors import ConfigError, ExitCode
+
+
+def run(
+    ctx: Context,
+    targets: Sequence[str],
+    *,
+    base_name: str | None = None,
+    patches: Path | None = None,
+    out: Path | None = None,
+) -> int:
+    """Try the series on each target; 1 when a patch breaks on one of them."""
+    base = load_base(base_name)
+    with ctx.workspace.lock("tqforge patch drift"):
+        drift = _probe(ctx, base, Shelf.of(base.name, patches), targets)
+        folder = out or ctx.workspace.runs / "drift" / drift.series_sha256[:12]
+        fs.write_text(folder / "drift.md", driftreport.markdown(drift))
+        fs.write_text(folder / "drift.json", json.dumps(driftreport.document(drift), indent=2) + "\n")
+    _show(ctx, drift)
+    ctx.out.say(f"  report: {folder / 'drift.md'}")
+    ctx.out.document(driftreport.document(drift))
+    return int(ExitCode.CHECK_FAILED) if drift.breaking else 0
+
+
+def _probe(ctx: Context, base: Base, shelf: Shelf, targets: Sequence[str]) -> Drift:
+    chosen = series.load(shelf.folder)
+    if not chosen.patches:
+        raise ConfigError("There is no patch to try.", where=str(shelf.folder))
+    repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
+    found = tuple(snapshots.import_snapshot(ctx, repository, base, target) for target in dict.fromkeys(targets))
+    with applying.aside(repository, "drift", commit) as work:
+        applied = applying.commit_series(repository, work, chosen)
+    results: dict[str, list[Result]] = {}
+    place = {patch.title: number for number, patch in enumerate(chosen.patches)}
+    total = float(len(found) * len(chosen.patches))
+    with tempfile.TemporaryDirectory(prefix="tqforge-drift-") as scratch, ctx.out.meter("drift", total) as meter:
+        prober = Prober(repository, chosen, applied, Path(scratch))
+        for number, snapshot in enumerate(found):
+
+            def progress(title: str, before: int = number * len(place), label: str = snapshot.label) -> None:
+                meter.update(before + place[title], f"{label}: {title}")
+
+            results[snapshot.label] = prober.run(snapshot.tree, progress)
+    return Drift(base, chosen.sha256, found, results)
+
+
+def _show(ctx: Context, drift: Drift) -> None:
+    table = Table(title=f"series of {drift.base.name} ({drift.base.title})")
+    for name in ("patch", *(snapshot.label for snapshot in drift.snapshots), "first breaking"):
+        table.add_column(name, overflow="fold")
+    for place, patch in enumerate(drift.patches):
+        row = [drift.results[snapshot.label][place] for snapshot in drift.snapshots]
+        cells = [f"[red]{item.outcome}[/]" if item.breaking else str(item.outcome) for item in row]
+        table.add_row(patch, *cells, drift.first_breaking(patch) or "-")
+    ctx.out.show(table)
+    for snapshot in drift.snapshots:
+        for result in drift.results[snapshot.label]:
+            if result.breaking or result.detail:
+                ctx.out.show(f"{snapshot.label}  {result.patch}: {driftreport.sentence(result)}")

@@ -1,0 +1,245 @@
+"""Try a series on another state of llama.cpp: each patch in two ways, by its text and by history, none left out.
+
+By its text is what `apply` does (zero fuzz). By history is a three-way merge of base, patch and the other state. Where
+both succeed with different results, the text landed in another place than history says: that would be silent damage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from tqforge.adapters.git import Merge, Repository
+from tqforge.domain import source
+from tqforge.domain.failures import Failure, Kind, broken_reason, classify
+from tqforge.domain.model import AppliedPatch
+from tqforge.domain.patchfile import PatchFile, parse
+from tqforge.domain.series import Patch, Series
+
+
+class Outcome(StrEnum):
+    """What becomes of one patch."""
+
+    CLEAN = "clean"
+    MOVED = "moved"
+    MERGED = "merged"
+    ALREADY_UPSTREAM = "already upstream"
+    CONFLICT = "conflict"
+    TARGET_DELETED = "target deleted"
+    BROKEN = "broken"
+    LOST_LINES = "lost upstream lines"
+
+
+BREAKING = {Outcome.CONFLICT, Outcome.TARGET_DELETED, Outcome.BROKEN, Outcome.LOST_LINES}
+_OFFSET = re.compile(r"^Hunk #\d+ succeeded at \d+ \(offset (-?\d+) lines?\)\.$", re.M)
+_SHOWN = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One patch on one snapshot."""
+
+    patch: str
+    outcome: Outcome
+    file: str = ""
+    hunk: int = 0
+    hunks: int = 0
+    detail: str = ""
+    needs: tuple[str, ...] = ()  # earlier patches that failed and without which this one cannot apply
+
+    @property
+    def breaking(self) -> bool:
+        return self.outcome in BREAKING
+
+    def place(self) -> str:
+        """File and hunk, for a table."""
+        return f"{self.file}, hunk {self.hunk} of {self.hunks}" if self.hunk else self.file
+
+
+@dataclass(frozen=True)
+class _Try:
+    """A result and the tree to go on with."""
+
+    result: Result
+    tree: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What both ways gave for one patch on one tree. `by_text` is empty when the text does not fit."""
+
+    patch: Patch
+    parsed: PatchFile
+    tree: str
+    by_text: str
+    said: str
+    merge: Merge
+
+
+class Prober:
+    """Tries the patches of one series. `trees` are the trees before and after each patch on its own base."""
+
+    def __init__(
+        self, repository: Repository, series: Series, applied: tuple[AppliedPatch, ...], scratch: Path
+    ) -> None:
+        self.repository, self.series, self.scratch = repository, series, scratch
+        self.base_tree = repository.tree(f"{applied[0].commit}^") if applied else ""
+        self.after = [item.tree for item in applied]
+        self.before = [self.base_tree, *self.after[:-1]]
+        self._needs: dict[tuple[int, int], bool] = {}
+
+    def run(self, tree: str, progress: Callable[[str], None]) -> list[Result]:
+        """Every patch on the tree of a snapshot, in order; a failed one is left out for the next."""
+        results: list[Result] = []
+        failed: list[int] = []
+        for number, patch in enumerate(self.series.patches):
+            progress(patch.title)
+            attempt = self._try(number, tree)
+            result, tree = attempt.result, attempt.tree
+            if result.breaking and result.outcome is not Outcome.BROKEN:
+                needs = tuple(self.series.patches[other].title for other in failed if self._depends(number, other))
+                result = replace(result, needs=needs)
+            if result.breaking:
+                failed.append(number)
+            results.append(result)
+        return results
+
+    def _try(self, number: int, tree: str) -> _Try:
+        patch = self.series.patches[number]
+        if reason := broken_reason(patch.data):
+            return _Try(Result(patch=patch.title, outcome=Outcome.BROKEN, detail=reason), tree)
+        said, by_text = self._by_text(patch, tree)
+        seen = _Seen(
+            patch=patch,
+            parsed=parse(patch.text),
+            tree=tree,
+            by_text=by_text,
+            said=said,
+            merge=self._merge(number, tree),
+        )
+        return self._text_fits(seen) if by_text else self._text_does_not_fit(seen)
+
+    def _by_text(self, patch: Patch, tree: str) -> tuple[str, str]:
+        """git's words and the tree after the patch, an empty string when it does not fit with zero fuzz."""
+        env = {"GIT_INDEX_FILE": str(self.scratch / "text")}
+        self.repository.git("read-tree", tree, env=env)
+        done = self.repository.git("apply", "--cached", "--verbose", "--", patch.path, env=env, check=False)
+        said = done.stdout + done.stderr
+        return said, self.repository.git("write-tree", env=env).stdout.strip() if done.ok else ""
+
+    def _reverses(self, patch: Patch) -> bool:
+        env = {"GIT_INDEX_FILE": str(self.scratch / "text")}
+        return self.repository.git(
+            "apply", "--cached", "--check", "--reverse", "--", patch.path, env=env, check=False
+        ).ok
+
+    def _merge(self, number: int, tree: str) -> Merge:
+        index = self.scratch / "merge"
+        return self.repository.merge(self.before[number], tree, self.after[number], index, source.DATE)
+
+    def _text_fits(self, seen: _Seen) -> _Try:
+        offsets = sorted({int(found) for found in _OFFSET.findall(seen.said)}, key=abs)
+        outcome = Outcome.MOVED if offsets else Outcome.CLEAN
+        detail = f"by {', '.join(f'{offset:+d}' for offset in offsets)} lines" if offsets else ""
+        title, merge = seen.patch.title, seen.merge
+        if not merge.clean:
+            detail += f"{'; ' if detail else ''}a three-way merge would conflict in {_few(merge.files)}"
+        elif merge.tree == seen.tree:
+            detail = "upstream has it, although its text would apply once more"
+            return _Try(Result(patch=title, outcome=Outcome.ALREADY_UPSTREAM, detail=detail), seen.tree)
+        elif merge.tree != seen.by_text:
+            removed, added = self._between(merge.tree, seen.by_text)
+            detail = f"its text fits in another place than history says; it would {_words(removed, added)}"
+            file = self._first_difference(merge.tree, seen.by_text)
+            return _Try(Result(patch=title, outcome=Outcome.LOST_LINES, file=file, detail=detail), merge.tree)
+        return _Try(Result(patch=title, outcome=outcome, detail=detail), seen.by_text)
+
+    def _text_does_not_fit(self, seen: _Seen) -> _Try:
+        patch, merge = seen.patch, seen.merge
+        if merge.clean and merge.tree != seen.tree:
+            return self._merged(seen)
+        failure = classify(patch.name, patch.data, seen.said, reverses=merge.clean or self._reverses(patch))
+        deleted = [paths[0] for kind, paths in merge.notes if "modify/delete" in kind and paths]
+        if deleted and failure.kind is Kind.CONFLICT:
+            failure = Failure(failure.patch, Kind.TARGET_DELETED, file=deleted[0], detail="deleted upstream")
+        elif failure.kind is Kind.CONFLICT and merge.files:
+            failure = replace(failure, detail=f"{failure.detail}; by history: {_few(merge.files)}".removeprefix("; "))
+        return _Try(_of_failure(patch, failure), seen.tree)
+
+    def _merged(self, seen: _Seen) -> _Try:
+        title, merge = seen.patch.title, seen.merge
+        lost, restored, missing = self._compare(seen.parsed, seen.tree, merge.tree)
+        if lost or restored:
+            file = self._first_difference(seen.tree, merge.tree)
+            detail = f"the merge would {_words(lost, restored)}"
+            return _Try(Result(patch=title, outcome=Outcome.LOST_LINES, file=file, detail=detail), seen.tree)
+        details = [f"{missing} of its lines are upstream already"] if missing else []
+        changed = self.repository.line("diff-tree", "-r", "--name-only", seen.tree, merge.tree).splitlines()
+        if elsewhere := sorted(set(changed) - set(seen.parsed.paths())):
+            details.append(f"follows a rename to {_few(tuple(elsewhere))}")
+        return _Try(Result(patch=title, outcome=Outcome.MERGED, detail="; ".join(details)), merge.tree)
+
+    def _first_difference(self, old: str, new: str) -> str:
+        return next(iter(self.repository.line("diff-tree", "-r", "--name-only", old, new).splitlines()), "")
+
+    def _between(self, old: str, new: str) -> tuple[Counter[str], Counter[str]]:
+        """Lines that go and lines that come from one tree to another, moves cancelled out."""
+        text = self.repository.git("diff-tree", "-p", "-r", "--full-index", "--no-renames", old, new).stdout
+        return net_lines(text.splitlines())
+
+    def _compare(self, parsed: PatchFile, old: str, new: str) -> tuple[Counter[str], Counter[str], int]:
+        """What a merge removes and adds beyond the recorded patch, and how much of the patch it leaves out."""
+        removed, added = self._between(old, new)
+        recorded = [line for diff in parsed.files for hunk in diff.hunks for line in hunk.lines]
+        wanted_removed, wanted_added = net_lines(recorded)
+        return removed - wanted_removed, added - wanted_added, sum((wanted_added - added).values())
+
+    def _depends(self, number: int, other: int) -> bool:
+        """Whether a patch fails on its own base as well when one earlier patch is left out."""
+        if (number, other) not in self._needs:
+            tree = self.before[other]
+            for place in range(other + 1, number):
+                merge = self._merge(place, tree)
+                tree = merge.tree if merge.clean else tree
+            _, by_text = self._by_text(self.series.patches[number], tree)
+            self._needs[number, other] = not by_text and not self._merge(number, tree).clean
+        return self._needs[number, other]
+
+
+def net_lines(lines: list[str]) -> tuple[Counter[str], Counter[str]]:
+    """Removed and added lines of a diff; a line that is both cancels out, blank lines do not count."""
+    removed = Counter(line[1:].rstrip("\r") for line in lines if line.startswith("-") and not line.startswith("--- "))
+    added = Counter(line[1:].rstrip("\r") for line in lines if line.startswith("+") and not line.startswith("+++ "))
+    for side in (removed, added):
+        for blank in [line for line in side if not line.strip()]:
+            del side[blank]
+    return removed - added, added - removed
+
+
+def _few(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    return ", ".join(paths[:_SHOWN]) + more
+
+
+def _words(lost: Counter[str], restored: Counter[str]) -> str:
+    parts = []
+    for verb, lines in (("drop", lost), ("bring back or repeat", restored)):
+        if lines:
+            shown = "; ".join(repr(line.strip()) for line in sorted(lines)[:_SHOWN])
+            parts.append(f"{verb} {sum(lines.values())} upstream lines: {shown}")
+    return " and ".join(parts) or "change other lines"
+
+
+def _of_failure(patch: Patch, failure: Failure) -> Result:
+    return Result(
+        patch=patch.title,
+        outcome=Outcome(str(failure.kind)),
+        file=failure.file,
+        hunk=failure.hunk,
+        hunks=failure.hunks,
+        detail=failure.detail,
+    )
