@@ -27,8 +27,10 @@ def ensure(
     ctx: Context, *, base: str | None, source: str = "archive", options: Options | None = None
 ) -> tuple[Built, Prepared]:
     """The current build of a base. The caller holds the workspace lock."""
-    prepared = preparing.prepare(ctx, load_base(base), source=source)
-    return building.build(ctx, prepared, options or Options(), load_model(ctx)), prepared
+    options, pin = options or Options(), load_base(base)
+    building.preflight(options)
+    prepared = preparing.prepare(ctx, pin, source=source)
+    return building.build(ctx, prepared, options, load_model(ctx)), prepared
 
 
 def load_model(ctx: Context) -> ModelSource:

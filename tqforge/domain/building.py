@@ -69,6 +69,12 @@ def _environment(ctx: Context) -> dict[str, str | None]:
     return {**dict(buildplan.environment()), "CCACHE_BASEDIR": str(ctx.workspace.root), "CCACHE_NOHASHDIR": "1"}
 
 
+def preflight(options: Options) -> None:
+    """Say what cannot work before anything is fetched. Raises PlatformError, ToolchainError."""
+    buildplan.refuse_impossible(toolchain.host(), options)
+    toolchain.tools()
+
+
 def build(ctx: Context, prepared: Prepared, options: Options, model: ModelSource) -> Built:
     """Build the checkout for this machine, or use the last build again. The caller holds the workspace lock.
 

@@ -79,7 +79,7 @@ class Plan:
 
 def make(host: Host, options: Options, version: Version) -> Plan:
     """The plan for that machine. Raises PlatformError for what it cannot do."""
-    _refuse_impossible(host, options)
+    refuse_impossible(host, options)
     metal = wants_metal(host, options.metal)
     native = options.native is not False
     return Plan(
@@ -112,7 +112,8 @@ def preset(host: Host, *, metal: bool) -> str:
     return f"{system}-{host.machine}-{'metal' if metal else 'cpu'}"
 
 
-def _refuse_impossible(host: Host, options: Options) -> None:
+def refuse_impossible(host: Host, options: Options) -> None:
+    """Raises PlatformError when no plan exists for that machine and that wish."""
     if options.metal and host.system != "Darwin":
         raise PlatformError(f"{_NO_METAL}; {_METAL_ELSEWHERE}")
     if host.system not in ("Darwin", "Linux"):
