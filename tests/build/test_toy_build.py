@@ -16,7 +16,7 @@ import toyproject as toy
 from tqforge.domain import building, loadcheck, machine
 from tqforge.domain.buildplan import Options
 from tqforge.domain.buildstamp import STAMP, LoadCheck
-from tqforge.errors import BuildError, CrashError, DownloadError, LoadError, ToolchainError
+from tqforge.errors import BuildError, CrashError, DiskFullError, DownloadError, LoadError, ToolchainError
 
 PASSED = LoadCheck(status="passed", pair="tq3_0/tq3_0", tokens=20)
 
@@ -176,6 +176,25 @@ def test_another_crash_is_not_taken_for_it(case: Case) -> None:
     case.answers = [CrashError("The llama.cpp child process died of SIGSEGV in stage decode (extend).")]
     with pytest.raises(CrashError):
         case.build()
+
+
+def test_a_full_disk_is_named_and_the_next_build_succeeds(case: Case, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", small], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("deferred: only root may mount a small disk")
+    try:
+        case.workspace = small / "workspace"
+        (case.source / "llama.c").write_text("const char big[8000000] = {1};\n")
+        with pytest.raises(DiskFullError):
+            case.build()
+        toy.write(case.source)
+        assert case.build().reasons == ("the last build did not come to its end",)
+    finally:
+        subprocess.run(["umount", small], check=True)
 
 
 @pytest.fixture

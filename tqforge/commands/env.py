@@ -10,9 +10,8 @@ from tqforge.domain.building import Built
 from tqforge.domain.manifest import load_base
 
 
-def variables(ctx: Context, built: Built) -> dict[str, str]:
-    """Programs on PATH; the library for a llama-cpp-python of the matching release."""
-    del ctx
+def variables(built: Built) -> dict[str, str]:
+    """What llama-cpp-python of the matching release reads."""
     return {"LLAMA_CPP_LIB_PATH": str(built.bin)}
 
 
@@ -20,7 +19,7 @@ def run(ctx: Context, *, base: str | None, metal: bool | None) -> int:
     """Print `export` lines, or the same as JSON."""
     pin = load_base(base)
     built = building.find(ctx, pin.name, metal=metal)
-    exports = variables(ctx, built)
+    exports = variables(built)
     lines = [f'export PATH={shlex.quote(str(built.bin))}:"$PATH"']
     lines += [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]
     lines.append(f"# the bindings that match: {pin.archive.project} {pin.archive.version}")

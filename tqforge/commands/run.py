@@ -21,7 +21,7 @@ def run(ctx: Context, program: str, arguments: list[str], *, base: str | None, m
     built = building.find(ctx, load_base(base).name, metal=metal)
     path = _locate(ctx, built, program)
     environment = {
-        **env_command.variables(ctx, built),
+        **env_command.variables(built),
         "PATH": f"{built.bin}{os.pathsep}{os.environ.get('PATH', '')}",
     }
     return proc.replace([path, *arguments], environment)
