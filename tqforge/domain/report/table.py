@@ -75,7 +75,8 @@ class _Screen:
     def _title(self) -> RenderableType:
         report = self.report
         name = words.line(report.model.name) if report.model else "no model"
-        about = f"  {report.profile} run of {words.duration(report.seconds)}, tree {words.line(report.build.tree)[:12]}"
+        about = f"  {report.profile} run of {words.duration(report.seconds)}"
+        about += f", tree {words.line(report.build.tree)[:12]}" if report.build.tree else ""
         return Padding(Text.assemble((name, "bold"), (about, "dim")), (1, 0, 1, 0))
 
     def _headline(self) -> RenderableType:
