@@ -60,11 +60,11 @@ class _Job:
             source=self.prepared.checkout,
             folder=self.folder,
             tools=self.tools,
-            environment=_environment(self.ctx),
+            environment=environment(self.ctx),
         )
 
 
-def _environment(ctx: Context) -> dict[str, str | None]:
+def environment(ctx: Context) -> dict[str, str | None]:
     """ccache then sees the same commands in every workspace."""
     return {**dict(buildplan.environment()), "CCACHE_BASEDIR": str(ctx.workspace.root), "CCACHE_NOHASHDIR": "1"}
 
@@ -203,7 +203,7 @@ def ensure_targets(ctx: Context, built: Built, targets: Sequence[str]) -> None:
         source=Path(built.stamp.checkout),
         folder=built.folder,
         tools=toolchain.tools(),
-        environment=_environment(ctx),
+        environment=environment(ctx),
     )
     tree.end_orphans()
     missing = [name for name in targets if not (built.bin / name).exists()]
