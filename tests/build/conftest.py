@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import platformdirs
 import pytest
 from narrow import context, source
+from native_library import Native
 
+from tqforge.adapters.llama.client import Child
 from tqforge.commands import build as build_command
 from tqforge.context import Context
 from tqforge.domain import series
 from tqforge.domain.building import Built
 from tqforge.domain.buildplan import Options
 from tqforge.domain.lock import Shelf
+from tqforge.domain.manifest import load_models
+from tqforge.domain.models import fetch_model_file
 from tqforge.errors import DownloadError
 
 
@@ -54,3 +59,30 @@ def real(compiler: None, real_context: Context) -> Built:
             return build_command.ensure(real_context, base="upstream", source=source(), options=options)[0]
         except DownloadError as error:
             pytest.skip(f"deferred: {error.what}")
+
+
+@pytest.fixture(scope="session")
+def native(request: pytest.FixtureRequest) -> Native:
+    """The patched library with bindings and model. TQFORGE_TEST_LIBRARY, _BINDINGS and _MODEL name others."""
+    named = [os.environ.get(f"TQFORGE_TEST_{word}") for word in ("LIBRARY", "BINDINGS", "MODEL")]
+    if all(named):
+        library, bindings, model = (Path(str(name)) for name in named)
+        return Native(library, bindings, model)
+    built: Built = request.getfixturevalue("real")
+    ctx: Context = request.getfixturevalue("real_context")
+    default, pins = load_models()
+    with ctx.workspace.lock("the tests"):
+        try:
+            model = fetch_model_file(ctx.workspace, pins[default], ctx.out)
+        except DownloadError as error:
+            pytest.skip(f"deferred: {error.what}")
+    return Native(built.bin, ctx.workspace.bindings("upstream"), model)
+
+
+@pytest.fixture(scope="session")
+def child(native: Native, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
+    """A child with library and model loaded, shared by tests that do not harm it."""
+    log = tmp_path_factory.mktemp("child") / "llama.log"
+    with Child(library=native.library, bindings=native.bindings, log=log) as running:
+        running.call("model", {"path": str(native.model), "gpu_layers": 0}, timeout=120)
+        yield running

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tqforge.adapters.console import Output
 from tqforge.domain import loadcheck
 from tqforge.errors import CrashError, LoadError, TqforgeError
 
@@ -49,7 +48,7 @@ def _library(request: loadcheck.Request, source: str) -> None:
 
 def _fails(request: loadcheck.Request) -> TqforgeError:
     with pytest.raises(TqforgeError) as caught:
-        loadcheck.run(request, _never, Output())
+        loadcheck.run(request, _never)
     return caught.value
 
 

@@ -79,7 +79,8 @@ def test_the_texts_are_ours_long_enough_and_hold_no_fact() -> None:
     assert len(quality.split()) > 2000
     paragraphs = [line for line in hay.splitlines() if line]
     assert len(set(paragraphs)) == len(paragraphs)
-    assert "vault" not in hay.replace("vaulted", "") or "secret vault" not in hay
+    assert "secret project" not in hay
+    assert "access key" not in hay
     assert not set(hay.split()) & {"FROSTBLOCK-7", "VcMYB4"}
     assert hay.isascii()
     assert quality.isascii()

@@ -39,7 +39,7 @@ def test_facts_are_drawn_the_same_everywhere_and_look_alike() -> None:
     assert [fact(seed) for seed in range(1, 40)] == drawn
     assert len({one.code for one in drawn}) == len(drawn)
     assert all(one.name.rpartition("-")[0].isupper() and len(one.code) == 6 for one in drawn)
-    assert fact(1).name == fact(1).sentence.split("vault is ")[1].split()[0]
+    assert fact(1).name == fact(1).sentence.split(" called ")[1].split()[0]
 
 
 def cell(pair: str, control: str, score: float | None, *, seed: int = 0, outcome: Outcome | None = None) -> NeedleCell:

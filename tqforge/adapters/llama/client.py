@@ -42,6 +42,7 @@ class Child:
         self._process = proc.spawn([sys.executable, "-m", "tqforge.adapters.llama.worker"], env=changes, stderr=log)
         self._replies: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._count = 0
+        self.busy = False
         threading.Thread(target=self._read, daemon=True).start()
         self.loaded = self.call("load", {"library": str(library), "bindings": str(bindings)}, timeout=120)
 
@@ -74,6 +75,13 @@ class Child:
     def call(self, op: str, args: dict[str, Any], *, timeout: float, tick: Tick | None = None) -> dict[str, Any]:
         """One operation. Raises what the child raised, CrashError when it died or did not answer in time."""
         self._count += 1
+        self.busy = True
+        try:
+            return self._exchange(op, args, timeout, tick)
+        finally:
+            self.busy = False
+
+    def _exchange(self, op: str, args: dict[str, Any], timeout: float, tick: Tick | None) -> dict[str, Any]:
         try:
             assert self._process.stdin is not None
             self._process.stdin.write(protocol.encode({"id": self._count, "op": op, "args": args}) + "\n")

@@ -13,7 +13,7 @@ _SECOND = ("BLOCK", "FIELD", "WATCH", "BRIDGE", "POINT", "GATE", "STONE", "WHEEL
 _LETTERS = "".join(sorted(set(string.ascii_letters) - set("IOlo")))
 _DIGITS = "23456789"
 
-QUESTION = "What is the name of the secret vault, and what is its access code? Answer in one short sentence."
+QUESTION = "What is the secret project called and what is its access key?"
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Fact:
 
     @property
     def sentence(self) -> str:
-        return f"The name of the secret vault is {self.name} and its access code is {self.code}."
+        return f"The secret project is called {self.name} and its access key is {self.code}."
 
     @property
     def words(self) -> tuple[str, str]:

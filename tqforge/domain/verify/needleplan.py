@@ -26,9 +26,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the child does for a question: keep so many tokens of the context, append these."""
+    """What the child does for a question: keep so many tokens of the context, append the others."""
 
     question: Question
+    held: int  # tokens of the context that stay
     trunk: Tokens  # appended first; stays for later questions
     branch: Tokens  # forgotten after the answer
 
@@ -57,11 +58,11 @@ def shared_plan(asked: Sequence[Question]) -> list[Evaluation]:
     plan, held = [], 0
     for question in sorted(asked, key=lambda q: (q.prompt.shared, q.length, q.seed)):
         tokens, shared = question.prompt.tokens, question.prompt.shared
-        plan.append(Evaluation(question, tokens[held:shared], tokens[shared:]))
+        plan.append(Evaluation(question, held, tokens[held:shared], tokens[shared:]))
         held = shared
     return plan
 
 
 def fresh_plan(asked: Sequence[Question]) -> list[Evaluation]:
     """Every question from an empty context."""
-    return [Evaluation(question, (), question.prompt.tokens) for question in asked]
+    return [Evaluation(question, 0, (), question.prompt.tokens) for question in asked]

@@ -30,7 +30,6 @@ class Settings:
     memory_context: int
     quality_prefix: int
     quality_scored: int
-    quality_windows: int = 1
     codec_blocks: int
     threads: int = 0
     gpu_layers: int = 999

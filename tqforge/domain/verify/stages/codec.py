@@ -17,6 +17,7 @@ from tqforge.domain.verify.settings import CONTROL
 from tqforge.errors import CacheTypeError
 
 TYPE = "tq3_0"
+_CODEBOOK_BLOCKS = 40_000
 _REAL_TEXT = (
     "A cache keeps what was computed for every earlier token, so that the next one costs a single pass. Its rows are "
     "what the format must hold: keys after their rotation by position, and values as they are."
@@ -155,7 +156,8 @@ def decoder_check(native: Native, samples: list[Sample]) -> Check:
 
 def figures(native: Native, normal: codec.Floats) -> list[Check]:
     """The C codec's codebook, its norms, its zeros and its worst case."""
-    distortion = codec.codebook_distortion(normal, centroids(native))
+    many = _normal(_CODEBOOK_BLOCKS)
+    distortion = codec.codebook_distortion(many, centroids(native))
     x, y = normal.astype(np.float64), native.roundtrip(normal).astype(np.float64)
     norms = np.abs(np.sqrt((y * y).sum(axis=1) / (x * x).sum(axis=1)) - 1).max()
     zeros = native.roundtrip(np.zeros((2, 32), dtype=np.float32))
@@ -167,7 +169,7 @@ def figures(native: Native, normal: codec.Floats) -> list[Check]:
             distortion,
             codec.DISTORTION,
             0.01 * codec.DISTORTION,
-            normal.size,
+            many.size,
         ),
         _within("norm of a decoded block, largest relative error", float(norms), 0.0, 6e-4, len(normal)),
         _within("zero block, largest decoded value", float(np.abs(zeros).max()), 0.0, 0.0, 2),

@@ -117,7 +117,7 @@ def _grid(session: Session, child: Child, template: chat.Template) -> _Grid:
 def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> None:
     """All questions to one pair. An error ends the pair's context and becomes its cells' outcome, not a miss."""
     child = session.model("needle")
-    held, broken = 0, ""
+    broken = ""
     try:
         child.call("open", session.context(pair, grid.n_ctx), timeout=session.settings.timeout)
     except CrashError:
@@ -130,8 +130,7 @@ def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> 
         try:
             if broken:
                 raise TqforgeError(broken)
-            answer = _answer(session, child, evaluation, held, progress.tick)
-            held = question.prompt.shared if grid.shared else 0
+            answer = _answer(session, child, evaluation, progress.tick)
             cell = cell_of(pair, question, answer=answer, seconds=time.monotonic() - started)
         except CrashError:
             raise
@@ -141,8 +140,8 @@ def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> 
         progress.add(cell, evaluation.cost)
 
 
-def _answer(session: Session, child: Child, evaluation: Evaluation, held: int, tick: Tick) -> str:
-    limit = session.settings.timeout
+def _answer(session: Session, child: Child, evaluation: Evaluation, tick: Tick) -> str:
+    limit, held = session.settings.timeout, evaluation.held
     if evaluation.trunk:
         args = {"keep": held, "tokens": list(evaluation.trunk)}
         child.call("extend", args, timeout=limit, tick=tick)

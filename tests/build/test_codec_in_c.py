@@ -1,0 +1,61 @@
+"""The C codec against the NumPy reference, block for block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from tqforge.adapters.llama.client import Child
+from tqforge.domain import codec
+
+ANY_FLOAT = st.floats(width=32)
+ORDINARY = st.floats(-100, 100, width=32)
+SUBNORMAL = st.floats(-(2.0**-126), 2.0**-126, width=32)
+NEAR_LIMIT = st.floats(60000, 70000, width=32)
+BLOCKS = st.one_of(
+    *(
+        hnp.arrays(np.float32, st.tuples(st.integers(1, 8), st.just(32)), elements=kind)
+        for kind in (ANY_FLOAT, ORDINARY, SUBNORMAL, NEAR_LIMIT)
+    )
+)
+Encode = Callable[[str, codec.Floats], codec.Packed]
+
+
+@pytest.fixture(scope="module")
+def encode(child: Child, tmp_path_factory: pytest.TempPathFactory) -> Encode:
+    folder: Path = tmp_path_factory.mktemp("codec")
+
+    def call(encoder: str, blocks: codec.Floats) -> codec.Packed:
+        np.save(folder / "in.npy", blocks)
+        args = {"type": "tq3_0", "encoder": encoder, "values": str(folder / "in.npy"), "out": str(folder / "out.npy")}
+        child.call("encode", args, timeout=60)
+        result: codec.Packed = np.load(folder / "out.npy")
+        return result
+
+    return call
+
+
+@pytest.mark.parametrize("encoder", ["quantize_row_tq3_0_ref", "quantize_row_tq3_0"])
+def test_every_encoder_gives_the_bytes_of_the_reference(encode: Encode, encoder: str) -> None:
+    @given(BLOCKS)
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    def equal(blocks: codec.Floats) -> None:
+        assert np.array_equal(encode(encoder, blocks), codec.encode(blocks))
+
+    equal()
+
+
+def test_a_million_normal_values(encode: Encode) -> None:
+    blocks = np.random.default_rng(11).standard_normal((32_768, 32)).astype(np.float32)
+    assert np.array_equal(encode("quantize_row_tq3_0", blocks), codec.encode(blocks))
+
+
+def test_the_library_has_both_encoders(child: Child) -> None:
+    names = child.call("encoders", {"type": "tq3_0"}, timeout=60)["encoders"]
+    assert names == ["quantize_row_tq3_0_ref", "quantize_row_tq3_0"]
