@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tqforge.adapters.console import Output
 from tqforge.domain import loadcheck
 from tqforge.errors import CrashError, LoadError, TqforgeError
 
@@ -48,7 +49,7 @@ def _library(request: loadcheck.Request, source: str) -> None:
 
 def _fails(request: loadcheck.Request) -> TqforgeError:
     with pytest.raises(TqforgeError) as caught:
-        loadcheck.run(request, _never)
+        loadcheck.run(request, _never, Output())
     return caught.value
 
 

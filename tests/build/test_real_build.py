@@ -92,7 +92,7 @@ def test_offline_without_the_model_is_deferred_and_says_so(real: Built, real_con
         metal=False,
         threads=1,
     )
-    load = loadcheck.run(request, offline)
+    load = loadcheck.run(request, offline, real_context.out)
     assert load.status == "deferred"
     assert "no network" in load.reason
     assert "tq3_0" in load.types

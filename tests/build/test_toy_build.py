@@ -33,7 +33,7 @@ class Case:
     def build(self, options: Options | None = None, tree: str = "a" * 40) -> building.Built:
         return toy.build(self.workspace, self.source, options, tree)
 
-    def check(self, request: loadcheck.Request, _model: object) -> LoadCheck:
+    def check(self, request: loadcheck.Request, *_: object) -> LoadCheck:
         self.loads.append(str(request.library))
         answer = self.answers.pop(0) if self.answers else PASSED
         if isinstance(answer, Exception):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -9,6 +10,7 @@ import typer
 from tqforge import errors
 from tqforge.adapters.console import Output
 from tqforge.cli import app as cli
+from tqforge.cli import verbs
 
 
 @pytest.mark.parametrize("cls", errors.error_classes(), ids=lambda cls: cls.__name__)
@@ -67,3 +69,8 @@ def test_no_control_codes_without_a_terminal(capsys: pytest.CaptureFixture[str])
 def test_json_documents_refuse_nan() -> None:
     with pytest.raises(ValueError, match="JSON"):
         Output(json_mode=True).document({"x": float("nan")})
+
+
+def test_every_verb_module_is_registered() -> None:
+    names = {path.stem for path in Path(verbs.__file__).parent.glob("*.py")} - {"__init__"}
+    assert {verb.__name__.rpartition(".")[2] for verb in verbs._VERBS} == names

@@ -46,6 +46,13 @@ def test_git(version: str, level: Level) -> None:
     assert diagnosis.git(Tool(name="git", path=Path("/usr/bin/git"), version=version)).level is level
 
 
+def test_the_metal_host_is_wished_for_where_there_is_no_metal() -> None:
+    clang = Tool(name="clang++-19", path=Path("/usr/bin/clang++-19"), version="19.1")
+    assert diagnosis.metal_host(MAC, None).level is Level.GOOD
+    assert diagnosis.metal_host(NARROW, clang).level is Level.GOOD
+    assert "clang-19" in diagnosis.metal_host(NARROW, None).remedy
+
+
 def test_every_finding_that_is_not_good_has_a_remedy() -> None:
     findings = [diagnosis.architecture(ROSETTA), diagnosis.disk(0, Path("/")), diagnosis.memory(1)]
     assert all(finding.remedy for finding in findings)

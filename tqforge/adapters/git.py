@@ -2,7 +2,7 @@
 
 Two kinds of calls: hermetic ones (`Repository.git`), whose result depends on their input alone, whatever the user's
 configuration, locale, time zone or environment; and `fetch`, which keeps the user's configuration because proxies and
-credentials live there. Objects are read with GitPython, without a process.
+credentials live there. Commits and files are read with GitPython.
 """
 
 from __future__ import annotations
@@ -231,10 +231,13 @@ class Repository:
         return self.resolve("refs/tqforge/fetched^{commit}")
 
     def python(self) -> Repo:
-        """The repository as GitPython sees it, for reading; with its own object database, so without a process."""
-        from git import GitDB, Repo  # noqa: TID251, PLC0415 - this module is the door; the import is slow
+        """The repository as GitPython sees it, for reading."""
+        from git import Repo  # noqa: TID251, PLC0415 - this module is the door; the import is slow
 
-        return Repo(self.path, odbt=GitDB)
+        repo = Repo(self.path)
+        settings = {name: value for name, value in hermetic_env(self.path.parent).items() if value is not None}
+        repo.git.update_environment(**settings, GIT_DIR=str(repo.git_dir))
+        return repo
 
 
 def _merge_of(output: str, *, clean: bool) -> Merge:

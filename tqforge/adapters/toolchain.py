@@ -121,6 +121,12 @@ def ccache() -> Tool | None:
     return Tool(name="ccache", path=Path(path), version="") if path else None
 
 
+def clang_for_metal() -> Tool | None:
+    """The clang that compiles Metal sources for the CPU, if it is there."""
+    path = shutil.which("clang++-19")
+    return Tool(name="clang++-19", path=Path(path), version=_first_line([path, "--version"])) if path else None
+
+
 def git() -> Tool:
     """git from PATH."""
     path = shutil.which("git")

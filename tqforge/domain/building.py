@@ -60,11 +60,11 @@ class _Job:
             source=self.prepared.checkout,
             folder=self.folder,
             tools=self.tools,
-            environment=_environment(self.ctx),
+            environment=environment(self.ctx),
         )
 
 
-def _environment(ctx: Context) -> dict[str, str | None]:
+def environment(ctx: Context) -> dict[str, str | None]:
     """ccache then sees the same commands in every workspace."""
     return {**dict(buildplan.environment()), "CCACHE_BASEDIR": str(ctx.workspace.root), "CCACHE_NOHASHDIR": "1"}
 
@@ -137,16 +137,16 @@ def _reuse(job: _Job, stamp: Stamp, model: ModelSource) -> Built:
 
 def _check(job: _Job, model: ModelSource) -> LoadCheck:
     job.ctx.out.step("Loading the library in a child process and decoding with a tq3_0 cache")
-    return loadcheck.run(
-        loadcheck.Request(
-            library=job.folder / "bin",
-            bindings=job.ctx.workspace.bindings(job.prepared.base.name),
-            log=job.folder / "load.log",
-            metal=job.plan.metal,
-            threads=job.host.cores,
-        ),
-        model,
+    if job.plan.metal:
+        job.ctx.out.say("  the first launch compiles the Metal kernels; this can take a minute or two")
+    request = loadcheck.Request(
+        library=job.folder / "bin",
+        bindings=job.ctx.workspace.bindings(job.prepared.base.name),
+        log=job.folder / "load.log",
+        metal=job.plan.metal,
+        threads=job.host.cores,
     )
+    return loadcheck.run(request, model, job.ctx.out)
 
 
 def _compile(job: _Job, wanted: Stamp, begun: Stamp | None) -> Stamp:
@@ -178,7 +178,8 @@ def _configure(job: _Job, tree: Tree, *, fresh: bool) -> None:
         f"Configuring with CMake {job.tools.cmake.version} and {job.tools.cxx.version or 'the C++ compiler'}"
     )
     try:
-        tree.configure([*job.plan.arguments, *job.plan.launchers], fresh=fresh)
+        with job.ctx.out.meter("configuring"):
+            tree.configure([*job.plan.arguments, *job.plan.launchers], fresh=fresh)
     except proc.ProcessError as error:
         raise explain(error, tree.configure_log) from error
 
@@ -202,7 +203,7 @@ def ensure_targets(ctx: Context, built: Built, targets: Sequence[str]) -> None:
         source=Path(built.stamp.checkout),
         folder=built.folder,
         tools=toolchain.tools(),
-        environment=_environment(ctx),
+        environment=environment(ctx),
     )
     tree.end_orphans()
     missing = [name for name in targets if not (built.bin / name).exists()]

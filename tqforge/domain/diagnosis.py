@@ -41,6 +41,7 @@ def examine(workspace: Workspace) -> list[Finding]:
     """Everything, in the order in which it is needed."""
     host = toolchain.host()
     found = [architecture(host), *_tools(), _compiles(), _optional_tools(host)]
+    found.append(metal_host(host, toolchain.clang_for_metal()))
     if host.system == "Darwin":
         found.append(_sdk())
     folder = next(path for path in (workspace.root, *workspace.root.parents) if path.exists())
@@ -127,6 +128,20 @@ def _optional_tools(host: Host) -> Finding:
         level=Level.OPTIONAL,
         seen="not installed",
         remedy=f"`{how}` makes the second build much shorter.",
+    )
+
+
+def metal_host(host: Host, clang: Tool | None) -> Finding:
+    """The compiler that executes Metal kernels on a CPU; a Mac does not need it."""
+    if host.system == "Darwin":
+        return Finding(name="Metal", level=Level.GOOD, seen="this machine's own")
+    if clang:
+        return Finding(name="Metal host", level=Level.GOOD, seen=f"{clang.version} at {clang.path}")
+    return Finding(
+        name="Metal host",
+        level=Level.OPTIONAL,
+        seen="there is no clang++-19",
+        remedy="`apt-get install clang-19 llvm-19` lets tqforge execute the Metal kernels on this CPU.",
     )
 
 

@@ -165,7 +165,7 @@ class Prober:
         failure = classify(patch.name, patch.data, seen.said, reverses=merge.clean or self._reverses(patch))
         deleted = [paths[0] for kind, paths in merge.notes if "modify/delete" in kind and paths]
         if deleted and failure.kind is Kind.CONFLICT:
-            failure = Failure(failure.patch, Kind.TARGET_DELETED, file=deleted[0], detail="deleted upstream")
+            failure = Failure(failure.patch, Kind.TARGET_DELETED, file=deleted[0], detail="not in that tree")
         elif failure.kind is Kind.CONFLICT and merge.files:
             failure = replace(failure, detail=f"{failure.detail}; by history: {_few(merge.files)}".removeprefix("; "))
         return _Try(_of_failure(patch, failure), seen.tree)

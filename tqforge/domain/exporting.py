@@ -61,23 +61,29 @@ def base_of(repository: Repository, head: str, tree: str) -> str:
     )
 
 
-def export_commits(repository: Repository, first: str, last: str) -> tuple[Exported, ...]:
-    """Every commit after `first` up to `last` as a patch file. Raises ConfigError for a commit without a name."""
+def format_patches(repository: Repository, first: str, last: str) -> list[bytes]:
+    """Every commit of a range in canonical mail form. Raises PatchError for a merge or an empty commit."""
     commits = repository.commits(first, last)
     folder = Path(tempfile.mkdtemp(prefix="tqforge-export-"))
     try:
         if commits:
             repository.git(*_FORMAT, "-o", folder, f"{first}..{last}")
-        files = sorted(folder.iterdir())
-        if len(files) != len(commits):
-            raise PatchError(
-                "The series has a merge or an empty commit.",
-                where=str(repository.path),
-                remedy="Rebase it to one line.",
-            )
-        found = [_named(path.read_bytes(), commit) for path, commit in zip(files, commits, strict=True)]
+        found = [path.read_bytes() for path in sorted(folder.iterdir())]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    if len(found) != len(commits):
+        raise PatchError(
+            "The series has a merge or an empty commit.", where=str(repository.path), remedy="Rebase it to one line."
+        )
+    return found
+
+
+def export_commits(repository: Repository, first: str, last: str) -> tuple[Exported, ...]:
+    """Every commit of a range as a patch file with its name. Raises ConfigError for a commit without a name."""
+    commits = repository.commits(first, last)
+    found = [
+        _named(data, commit) for data, commit in zip(format_patches(repository, first, last), commits, strict=True)
+    ]
     for item in found:
         if sum(other.name == item.name for other in found) > 1:
             raise ConfigError(f"Two commits are named {item.name}.", remedy=f"Change the {NAME}: line of one of them.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tqforge.adapters.console import Output
 from tqforge.adapters.llama.client import Child
 from tqforge.domain.buildstamp import LoadCheck
 from tqforge.errors import CrashError, DownloadError, LoadError
@@ -30,7 +31,7 @@ class Request:
     threads: int
 
 
-def run(request: Request, model: Callable[[], Path]) -> LoadCheck:
+def run(request: Request, model: Callable[[], Path], out: Output) -> LoadCheck:
     """Load, resolve, decode. Raises LoadError or CrashError; a model that cannot be had now defers the decoding."""
     start = time.monotonic()
     with Child(library=request.library, bindings=request.bindings, log=request.log) as child:
@@ -53,7 +54,8 @@ def run(request: Request, model: Callable[[], Path]) -> LoadCheck:
         except DownloadError as error:
             reason = f"decoding was not tried, because the test model is not at hand: {error.what}"
             return LoadCheck(status="deferred", reason=reason, **seen)
-        made = _decode(child, request, path)
+        with out.meter("decoding"):
+            made = _decode(child, request, path)
     return LoadCheck(
         status="passed",
         pair=f"{CACHE_TYPE}/{CACHE_TYPE}",

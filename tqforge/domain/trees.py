@@ -1,4 +1,4 @@
-"""The files of a commit, read without a process and without a checkout."""
+"""The files of a commit, read without a checkout."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def make(ctx: Context, base: Base, built: Built, out: Path, model: ModelSource) 
         stage = Path(folder) / "stage"
         _stage(ctx, base, built, stage, named)
         wheel = _pack(stage, Path(folder) / "dist")
-        load = _load(built, wheel, Path(folder) / "unpacked", model)
+        load = _load(ctx, built, wheel, Path(folder) / "unpacked", model)
         with fs.disk_errors(out):
             out.mkdir(parents=True, exist_ok=True)
             target = out / wheel.name
@@ -129,7 +129,7 @@ def _pack(stage: Path, dist: Path) -> Path:
     return next(dist.glob("*.whl"))
 
 
-def _load(built: Built, wheel: Path, target: Path, model: ModelSource) -> LoadCheck:
+def _load(ctx: Context, built: Built, wheel: Path, target: Path, model: ModelSource) -> LoadCheck:
     """Unpack it as pip would and decode with what came out, apart from the build folder."""
     words = [
         sys.executable,
@@ -149,4 +149,4 @@ def _load(built: Built, wheel: Path, target: Path, model: ModelSource) -> LoadCh
         metal=built.stamp.metal,
         threads=2,
     )
-    return loadcheck.run(request, model)
+    return loadcheck.run(request, model, ctx.out)

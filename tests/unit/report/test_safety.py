@@ -77,13 +77,13 @@ def test_the_hard_model_comes_out_as_it_should() -> None:
         quality_row("q8_0/tq3_0", kl=interval(0.0307)),
     ]
     text = safety.sentence(measured(*rows))
-    assert text == "With this model: safe are q8_0/tq3_0 and q8_0/q8_0; unsafe are tq3_0/tq3_0 and q4_0/q4_0."
+    assert text == "On this model, safe: q8_0/tq3_0 and q8_0/q8_0; unsafe: tq3_0/tq3_0 and q4_0/q4_0."
 
 
 def test_nothing_measured_nothing_said() -> None:
     assert safety.judge(report(stages=())) == []
     assert safety.sentence(report(stages=())) == ""
-    assert "not decided by this run are tq3_0/tq3_0" in safety.sentence(not_numbers())
+    assert "undecided: tq3_0/tq3_0" in safety.sentence(not_numbers())
 
 
 def plan() -> PlanStage:

@@ -123,8 +123,8 @@ def test_advice_only_if_the_intervals_are_apart() -> None:
 def test_two_rows_of_a_pair_are_told_apart_by_their_rotation() -> None:
     rows = [quality_row("q4_0/q4_0", kl=interval(kl), rotation=turned) for kl, turned in ((0.6, "none"), (0.02, "KV"))]
     text = said(with_stages(quality(*rows)), Kind.ADVICE)
-    assert "safe are q4_0/q4_0 (rotated KV)" in text
-    assert "unsafe are q4_0/q4_0 (not rotated)" in text
+    assert "safe: q4_0/q4_0 (keys, values rotated)" in text
+    assert "unsafe: q4_0/q4_0 (not rotated)" in text
 
 
 def test_advice_names_the_cheapest_close_pair() -> None:

@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
     _new(group)
     _lint(group)
     _drift(group)
+    _prove(group)
 
 
 def _apply(group: typer.Typer) -> None:
@@ -162,6 +163,35 @@ def _drift(group: typer.Typer) -> None:
         from tqforge.commands.patch import drift as command
 
         finish(command.run(context_of(ctx, json=json), to, base_name=base, patches=patches, out=out))
+
+
+def _prove(group: typer.Typer) -> None:
+    @group.command()
+    def prove(
+        ctx: typer.Context,
+        *,
+        patch: Annotated[list[str] | None, typer.Option("--patch", help="Only this patch; may be repeated.")] = None,
+        prefixes: Annotated[bool, typer.Option("--prefixes/--no-prefixes", help="Build and test every prefix.")] = True,
+        guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Run the guards without each patch.")] = True,
+        jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Compilers at once.")] = None,
+        base: BaseOption = None,
+        patches: PatchesOption = None,
+        json: JsonFlag = False,
+    ) -> None:
+        """Build every prefix, and show that each guard turns red without its patch. Goes on where it stopped."""
+        from tqforge.commands.patch import prove as command
+
+        finish(
+            command.run(
+                context_of(ctx, json=json),
+                base_name=base,
+                patches=patches,
+                only=patch or (),
+                prefixes=prefixes,
+                guards=guards,
+                jobs=jobs,
+            )
+        )
 
 
 def _asked(option: str, value: str | None, question: str) -> str:

@@ -157,7 +157,7 @@ def _labels(figure: Figure, axes: Axes, points: Sequence[QualityRow], size: floa
         for place, (dx, dy) in enumerate(_PLACES):
             _move(text, dx, dy)
             box = text.get_window_extent(renderer)
-            costs.append((_cover(box, taken) + _outside(box, frame) + place * 0.2, place))
+            costs.append((sum(_shared(box, other) for other in taken) + _outside(box, frame) + place * 0.2, place))
         _move(text, *_PLACES[min(costs)[1]])
         taken.append(text.get_window_extent(renderer))
 
@@ -178,15 +178,15 @@ def _move(text: object, dx: float, dy: float) -> None:
     text.set_va("bottom" if dy > 0 else "top" if dy < 0 else "center")  # type: ignore[attr-defined]
 
 
-def _cover(box: Bbox, taken: Sequence[Bbox]) -> float:
-    overlaps = (Bbox.intersection(box, other) for other in taken)
-    return sum(float(overlap.width * overlap.height) for overlap in overlaps if overlap is not None)
+def _shared(one: Bbox, other: Bbox) -> float:
+    """The area that two boxes have in common."""
+    width = min(one.x1, other.x1) - max(one.x0, other.x0)
+    height = min(one.y1, other.y1) - max(one.y0, other.y0)
+    return float(width * height) if width > 0 and height > 0 else 0.0
 
 
 def _outside(box: Bbox, frame: Bbox) -> float:
-    inside = Bbox.intersection(box, frame)
-    kept = inside.width * inside.height if inside is not None else 0.0
-    return 4 * float(box.width * box.height - kept)
+    return 4 * (float(box.width * box.height) - _shared(box, frame))
 
 
 def _describe(points: Sequence[QualityRow]) -> str:

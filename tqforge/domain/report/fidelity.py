@@ -16,7 +16,7 @@ Judged = tuple[bool, str]
 CLOSE, CHANGED, BROKEN = 0.01, 0.05, 0.5
 
 #: Which sides llama.cpp rotates by itself, by the word in the report.
-ROTATION = {"KV": "keys and values", "K": "keys", "V": "values", "none": "neither"}
+ROTATION = {"KV": "keys, values rotated", "K": "keys rotated", "V": "values rotated", "none": "not rotated"}
 
 
 def band(kl: float) -> str:
@@ -74,8 +74,7 @@ def quality_name(row: QualityRow) -> str:
     """The pair, and which sides llama.cpp rotated where two rows differ by that alone."""
     if not row.rotation:
         return words.line(row.pair)
-    rotated = {"none": "not rotated"}.get(row.rotation, f"rotated {words.line(row.rotation)}")
-    return f"{words.line(row.pair)} ({rotated})"
+    return f"{words.line(row.pair)} ({ROTATION.get(row.rotation, words.line(row.rotation))})"
 
 
 def advice(report: Report) -> Iterator[tuple[str, str]]:

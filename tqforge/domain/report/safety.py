@@ -109,13 +109,8 @@ def sentence(report: Report) -> str:
     """The levels of all pairs in one sentence; empty if none was judged."""
     judged = judge(report)
     parts = []
-    for level, form in (
-        (Level.SAFE, "safe are {}"),
-        (Level.UNDECIDED, "not decided by this run are {}"),
-        (Level.LOSSY, "quality is lost with {}"),
-        (Level.UNSAFE, "unsafe are {}"),
-    ):
+    for level in Level:
         names = [one.name for one in judged if one.level is level]
         if names:
-            parts.append(form.format(words.listing(names)))
-    return f"With this model: {'; '.join(parts)}." if parts else ""
+            parts.append(f"{level}: {words.listing(names)}")
+    return f"On this model, {'; '.join(parts)}." if parts else ""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from tqforge.domain.report import figures, needles, verdict, words
+from tqforge.domain.report import pairtable, verdict, words
 from tqforge.domain.report.needles import Tally
-from tqforge.domain.report.schema import MemoryRow, NeedleCell, QualityRow, Report, SpeedRow
+from tqforge.domain.report.schema import NeedleCell, Report
 
 _TONE = {
     verdict.Tone.GOOD: "bold green",
@@ -66,7 +65,7 @@ class _Screen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = min(options.max_width, 128)
-        tables = (*_pair_table(self.report, width), *_needle_table(self.report, width))
+        tables = (*pairtable.pairs(self.report, width), *pairtable.needles_by_length(self.report, width))
         group = Group(self._title(), *tables, *self._findings(), self._stages(width), self._headline())
         for line in console.render_lines(group, options.update(width=width), pad=False):
             yield from _trimmed(line, options.ascii_only)
@@ -75,7 +74,8 @@ class _Screen:
     def _title(self) -> RenderableType:
         report = self.report
         name = words.line(report.model.name) if report.model else "no model"
-        about = f"  {report.profile} run of {words.duration(report.seconds)}, tree {words.line(report.build.tree)[:12]}"
+        about = f"  {report.profile} run of {words.duration(report.seconds)}"
+        about += f", tree {words.line(report.build.tree)[:12]}" if report.build.tree else ""
         return Padding(Text.assemble((name, "bold"), (about, "dim")), (1, 0, 1, 0))
 
     def _headline(self) -> RenderableType:
@@ -122,125 +122,3 @@ def _list(findings: Sequence[verdict.Finding], sign: str, style: str) -> Table:
         title = (f"{finding.title}. ", "bold") if finding.title else ("", "")
         grid.add_row(Text(sign, style), Text.assemble(title, words.line(finding.text)))
     return grid
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """All that is known of one pair."""
-
-    pair: str
-    memory: MemoryRow | None
-    needles: Tally | None
-    rate: str
-    quality: QualityRow | None
-    decode: SpeedRow | None
-    prefill: SpeedRow | None
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column, and how readily it is left out on a narrow screen: 0 stays."""
-
-    title: str
-    cell: Callable[[_Facts], str]
-    spare: int = 0
-
-
-def _tally(tally: Tally | None) -> str:
-    if tally is None or not tally.total:
-        return words.NONE
-    more = (f" {tally.inconclusive}?" if tally.inconclusive else "") + (f" {tally.errors}!" if tally.errors else "")
-    return f"{tally.hits}/{tally.n}{more}"
-
-
-def _ratio(row: SpeedRow | None) -> str:
-    return words.percent(row.ratio_f16.value) if row and row.ratio_f16 else words.NONE
-
-
-_COLUMNS = (
-    _Column(
-        "bits",
-        lambda f: words.bits(figures.measured_bits(f.memory) if f.memory else f.quality.bits if f.quality else None),
-    ),
-    _Column("cache", lambda f: words.size(f.memory.k_measured + f.memory.v_measured) if f.memory else words.NONE),
-    _Column("needles", lambda f: _tally(f.needles)),
-    _Column("95 %", lambda f: f.rate, 4),
-    _Column("KL", lambda f: words.kl(f.quality.kl.value) if f.quality else words.NONE),
-    _Column("KL 95 %", lambda f: words.kl_range(f.quality.kl) if f.quality else words.NONE, 5),
-    _Column("top-1", lambda f: words.percent(f.quality.top1.value) if f.quality else words.NONE),
-    _Column("perplexity", lambda f: words.figure(f.quality.perplexity) if f.quality else words.NONE, 3),
-    _Column("prefill/f16", lambda f: _ratio(f.prefill), 2),
-    _Column("decode/f16", lambda f: _ratio(f.decode), 1),
-)
-
-
-def _facts(report: Report) -> list[_Facts]:
-    memory = {row.pair: row for row in figures.memory_rows(report)}  # the longest context comes last
-    maps = {chart.pair: chart.total for chart in needles.needle_maps(report) if not chart.must_miss}
-    quality = {row.pair: row for row in figures.main_quality_rows(report)}
-    speed = {(row.pair, row.phase): row for row in figures.speed_rows(report)}  # the deepest comes last
-    pairs = {*report.pairs, *memory, *maps, *quality, *(pair for pair, _ in speed)}
-    found = []
-    for pair in sorted(pairs, key=figures.pair_order(report)):
-        summary = needles.needle_summary(report, pair)
-        rate = words.percent_range(summary.rate).replace(" to ", "-") if summary else words.NONE
-        found.append(
-            _Facts(
-                pair,
-                memory.get(pair),
-                maps.get(pair),
-                rate,
-                quality.get(pair),
-                speed.get((pair, "decode")),
-                speed.get((pair, "prefill")),
-            )
-        )
-    return found
-
-
-def _pair_table(report: Report, width: int) -> list[RenderableType]:
-    facts = _facts(report)
-    filled = [(column, [column.cell(fact) for fact in facts]) for column in _COLUMNS]
-    filled = [(column, cells) for column, cells in filled if any(cell != words.NONE for cell in cells)]
-    if not filled:
-        return []
-    names = [words.line(fact.pair, 28) for fact in facts]
-    while _width(names, filled) > width and any(column.spare for column, _ in filled):
-        filled.remove(max(filled, key=lambda item: item[0].spare))
-    table = _table("pair", [column.title for column, _ in filled])
-    for place, fact in enumerate(facts):
-        table.add_row(_name(fact.pair), *(Text(cells[place]) for _, cells in filled))
-    return [table]
-
-
-def _width(names: Sequence[str], filled: Sequence[tuple[_Column, list[str]]]) -> int:
-    columns = [names, *([column.title, *cells] for column, cells in filled)]
-    return sum(max(map(len, cells)) + 3 for cells in columns) - 3
-
-
-def _table(first: str, titles: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="dim")
-    table.add_column(first, no_wrap=True)
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True)
-    return table
-
-
-def _name(pair: str) -> Text:
-    return Text(words.line(pair, 28), "bold" if figures.is_ours(pair) else "")
-
-
-def _needle_table(report: Report, width: int) -> list[RenderableType]:
-    """Needles found by length; only where there is more than one length, and as many lengths as fit."""
-    maps = [chart for chart in needles.needle_maps(report) if not chart.must_miss]
-    lengths = [length for length, _ in maps[0].rows] if maps else []
-    if len(lengths) < 2:
-        return []
-    fit = max(1, (width - 20) // 11)
-    shown = lengths[-fit:]
-    table = _table("needles by tokens", [words.count(length) for length in shown])
-    for chart in maps:
-        rows = dict(chart.rows)
-        table.add_row(_name(chart.pair), *(Text(_tally(needles.together(rows[length]))) for length in shown))
-    legend = Text("found/judged, ? inconclusive because f16 missed, ! ended by an error", "dim")
-    return [Padding(table, (1, 0, 0, 0)), legend]

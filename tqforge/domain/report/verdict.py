@@ -195,7 +195,7 @@ def _why(stage: Stage) -> str:
     if stage.error:
         place = f"Where: {stage.error.where}" if stage.error.where else ""
         parts = [stage.reason or stage.error.what, place, stage.remedy or stage.error.remedy]
-    return " ".join(dict.fromkeys(ending(line(part)) for part in parts if part.strip()))
+    return " ".join(dict.fromkeys(sentence(ending(line(part))) for part in parts if part.strip()))
 
 
 def _unsettled_checks(stage: CheckStage) -> Iterator[Finding]:
