@@ -1,0 +1,16 @@
+add_executable(metal-host-direct harness/main.cpp harness/cases.cpp harness/graph.cpp harness/reference.cpp)
+target_include_directories(metal-host-direct PRIVATE "${LLAMA_DIR}/ggml/include")
+target_compile_options(metal-host-direct PRIVATE -Wall -Wextra -O2)
+target_link_libraries(metal-host-direct PRIVATE "${LLAMA_LIB_DIR}/libggml.so" "${LLAMA_LIB_DIR}/libggml-base.so")
+
+# faulty kernels of our own, run without ggml: what the executor must find
+add_library(kernels-faults SHARED harness/faults.metal)
+set_source_files_properties(harness/faults.metal PROPERTIES LANGUAGE CXX)
+set_target_properties(kernels-faults PROPERTIES LINKER_LANGUAGE CXX)
+target_include_directories(kernels-faults PRIVATE include)
+target_compile_options(kernels-faults PRIVATE ${kernel_options} ${check_options})
+target_link_libraries(kernels-faults PRIVATE metal-host-runtime m)
+add_executable(metal-host-faults harness/faults.cpp)
+target_compile_options(metal-host-faults PRIVATE -Wall -Wextra -O1)
+target_link_libraries(metal-host-faults PRIVATE metal-host-runtime kernels-faults)
+target_link_options(metal-host-faults PRIVATE "LINKER:--no-as-needed")

@@ -1,0 +1,73 @@
+// Barriers and the operations in which the lanes of a SIMD group exchange values.
+#pragma once
+#include "abi.h"
+#include "math.h"
+
+namespace metal {
+
+enum class mem_flags { mem_none = 0, mem_device = 1, mem_threadgroup = 2, mem_texture = 4, mem_device_and_threadgroup = 3 };
+constexpr mem_flags operator|(mem_flags a, mem_flags b) { return (mem_flags) ((int) a | (int) b); }
+
+// the caller's position, through default arguments
+#define METAL_HOST_AT const char * file_ = __builtin_FILE(), int line_ = __builtin_LINE(), int col_ = __builtin_COLUMN()
+#define METAL_HOST_LOC(op) ::metal_host::Loc{file_, line_, col_, op}
+
+inline void threadgroup_barrier(mem_flags f, METAL_HOST_AT) { metal_host_threadgroup_barrier(METAL_HOST_LOC("threadgroup_barrier"), (int) f); }
+inline void simdgroup_barrier  (mem_flags f, METAL_HOST_AT) { metal_host_simdgroup_barrier  (METAL_HOST_LOC("simdgroup_barrier"), (int) f); }
+
+template <typename T> struct Exchange { T in; T out; int k; };
+
+// the lanes that take part in a collective, while it runs for all of them
+template <typename T> struct Lanes {
+    void ** args;
+    unsigned mask;
+    METAL_HOST_UNCHECKED bool active(int i) const { return i >= 0 && i < 32 && (mask >> i & 1); }
+    METAL_HOST_UNCHECKED Exchange<T> & operator[](int i) const { return *(Exchange<T> *) args[i]; }
+};
+
+template <typename T> T collective(::metal_host::Loc loc, T x, int k, ::metal_host::Collective fn) {
+    Exchange<T> e{x, T(), k};
+    metal_host_collective(loc, &e, fn);
+    return e.out;
+}
+
+#define METAL_HOST_COLLECTIVE(name, k, ...)                                                                              \
+    return collective<T>(METAL_HOST_LOC(#name), x, k, +[](void ** args_, unsigned mask_) METAL_HOST_UNCHECKED {          \
+        const Lanes<T> lanes{args_, mask_};                                                                              \
+        __VA_ARGS__                                                                                                      \
+    });
+
+// pairwise over halves: a fixed order (a GPU's may differ)
+#define METAL_HOST_REDUCE(name, combine)                                                                                 \
+    template <typename T> T name(T x, METAL_HOST_AT) { METAL_HOST_COLLECTIVE(name, 0,                                    \
+        T v[32]; bool has[32];                                                                                           \
+        for (int i = 0; i < 32; ++i) { has[i] = lanes.active(i); if (has[i]) v[i] = lanes[i].in; }                       \
+        for (int s = 16; s > 0; s >>= 1) for (int i = 0; i < s; ++i) if (has[i + s]) {                                   \
+            if (has[i]) { const T p = v[i], q = v[i + s]; v[i] = (T) (combine); } else { v[i] = v[i + s]; has[i] = true; } } \
+        for (int i = 0; i < 32; ++i) if (lanes.active(i)) lanes[i].out = v[0];) }
+METAL_HOST_REDUCE(simd_sum, p + q) METAL_HOST_REDUCE(simd_product, p*q) METAL_HOST_REDUCE(simd_max, max(p, q))
+METAL_HOST_REDUCE(simd_min, min(p, q)) METAL_HOST_REDUCE(simd_and, p & q) METAL_HOST_REDUCE(simd_or, p | q)
+
+// a lane that is not there is undefined in Metal: the own value comes back
+#define METAL_HOST_SHUFFLE(name, source)                                                                                 \
+    template <typename T> T name(T x, ushort k_, METAL_HOST_AT) { METAL_HOST_COLLECTIVE(name, k_,                        \
+        for (int i = 0; i < 32; ++i) if (lanes.active(i)) {                                                              \
+            const int k = lanes[i].k; (void) k; const int s = (source);                                                  \
+            lanes[i].out = lanes.active(s) ? lanes[s].in : lanes[i].in; }) }
+METAL_HOST_SHUFFLE(simd_shuffle, k) METAL_HOST_SHUFFLE(simd_broadcast, k) METAL_HOST_SHUFFLE(simd_shuffle_xor, i ^ k)
+METAL_HOST_SHUFFLE(simd_shuffle_down, i + k) METAL_HOST_SHUFFLE(simd_shuffle_up, i - k)
+
+template <typename T> T simd_broadcast_first(T x, METAL_HOST_AT) { METAL_HOST_COLLECTIVE(simd_broadcast_first, 0,
+    int first = 0;
+    while (!lanes.active(first)) ++first;
+    for (int i = 0; i < 32; ++i) if (lanes.active(i)) lanes[i].out = lanes[first].in;) }
+template <typename T> T simd_prefix_inclusive_sum(T x, METAL_HOST_AT) { METAL_HOST_COLLECTIVE(simd_prefix_inclusive_sum, 0,
+    T s = T(0);
+    for (int i = 0; i < 32; ++i) if (lanes.active(i)) { s = (T) (s + lanes[i].in); lanes[i].out = s; }) }
+template <typename T> T simd_prefix_exclusive_sum(T x, METAL_HOST_AT) { METAL_HOST_COLLECTIVE(simd_prefix_exclusive_sum, 0,
+    T s = T(0);
+    for (int i = 0; i < 32; ++i) if (lanes.active(i)) { lanes[i].out = s; s = (T) (s + lanes[i].in); }) }
+inline bool simd_any(bool v, METAL_HOST_AT) { return simd_or((int) v, file_, line_, col_) != 0; }
+inline bool simd_all(bool v, METAL_HOST_AT) { return simd_and((int) v, file_, line_, col_) != 0; }
+
+} // namespace metal
