@@ -1,0 +1,174 @@
+"""Build the Metal host for a tree, run programs on it, read its reports.
+
+Builds are kept in a cache and reused while tree, host, compiler and options are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import platformdirs
+
+METAL = Path(__file__).parents[2] / "metal"
+CONTROLS = ("q4_0", "q8_0", "f16")
+SOURCES = ("quantize", "fa_aux", *(f"fa_{t}" for t in CONTROLS), *(f"fa_vec_{t}" for t in CONTROLS))
+# two head sizes; in the checking build, all head sizes of what the patches add
+ONLY = "dk64_dv64|dk128_dv128|get_rows|set_rows|cpy|flash_attn_ext_(kv|pad|blk|vec_reduce|vec_idx)"
+
+
+def tool(name: str) -> ModuleType:
+    """A module of metal/tools, which is no package: CMake runs its files as scripts."""
+    spec = importlib.util.spec_from_file_location(f"metal_{name}", METAL / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def clang() -> str | None:
+    """The newest clang++ that can build the host."""
+    for version in range(25, 18, -1):
+        if found := shutil.which(f"clang++-{version}"):
+            return found
+    plain = shutil.which("clang++")
+    if plain and not sys.platform.startswith("darwin"):
+        major = subprocess.run([plain, "-dumpversion"], capture_output=True, text=True, check=True).stdout.split(".")[0]
+        return plain if int(major) >= 19 else None
+    return None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A llama.cpp source tree and the folder with its built libraries."""
+
+    root: Path
+    libraries: Path
+
+    @property
+    def metal(self) -> Path:
+        return self.root / "ggml/src/ggml-metal"
+
+    def has_type(self, name: str) -> bool:
+        return f"GGML_TYPE_{name.upper()}" in (self.root / "ggml/include/ggml.h").read_text(encoding="utf-8")
+
+    def sources(self) -> list[str]:
+        """The kernel sources that the tests need: those of the control types, and all that the patches add."""
+        return [*SOURCES, *sorted(s for s in tool("sources").kernel_sources(self.metal) if "tq3_0" in s)]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a process on the host did and what was found in it."""
+
+    code: int
+    output: str
+    data: Mapping[str, Any]
+
+    @property
+    def dispatches(self) -> dict[str, int]:
+        return dict(self.data["dispatches"])
+
+    def findings(self, severity: str = "error") -> list[dict[str, Any]]:
+        return [f for f in self.data["findings"] if f["severity"] == severity]
+
+    def kinds(self) -> set[str]:
+        return {f["kind"] for f in self.findings()}
+
+    def known(self) -> set[str]:
+        return {f["known_as"] for f in self.findings("known")}
+
+    def describe(self) -> str:
+        lines = [
+            f"{f['kind']} in {f['kernel']}: {f['text']} {f['places'][:1]} {f['against'][:1]}" for f in self.findings()
+        ]
+        return "\n".join([f"exit {self.code}", *lines, self.output[-3000:]])
+
+
+@dataclass(frozen=True)
+class Host:
+    """A built host. `folder` holds all its libraries, which find each other there."""
+
+    tree: Tree
+    folder: Path
+    build: Path = field(repr=False)
+
+    def run(
+        self, argv: Sequence[str | Path], variant: str = "check", env: Mapping[str, str] | None = None, **settings: str
+    ) -> Report:
+        """A program on the host; METAL_HOST_<SETTING> is set for each setting."""
+        report = self.folder / f"report-{os.getpid()}.json"
+        report.unlink(missing_ok=True)
+        env = {k: v for k, v in os.environ.items() if not k.startswith("METAL_HOST_")} | dict(env or {})
+        env |= {f"METAL_HOST_{k.upper()}": v for k, v in settings.items()}
+        env |= {"METAL_HOST_QUIET": "1", "METAL_HOST_REPORT": str(report)}
+        env["GGML_BACKEND_PATH"] = str(self.folder / f"libmetal-host-{variant}.so")
+        done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, env=env, timeout=600, check=False)
+        data = json.loads(report.read_text()) if report.exists() else {"dispatches": {}, "findings": [], "totals": {}}
+        report.unlink(missing_ok=True)
+        return Report(done.returncode, done.stdout + done.stderr, data)
+
+    def direct(self, *argv: str, variant: str = "check", **settings: str) -> Report:
+        """The host's own cases: one op, one buffer per tensor, a float64 reference."""
+        return self.run([self.folder / "metal-host-direct", *argv], variant, None, **settings)
+
+
+def _digest(paths: Iterable[Path], *words: str) -> str:
+    digest = hashlib.sha256("\0".join(words).encode())
+    for path in sorted(paths):
+        digest.update(str(path).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def _inputs(tree: Tree) -> list[Path]:
+    """What a build depends on. Suppressions and texts are read at run time, by people or by the host."""
+    files = [
+        p for p in METAL.rglob("*") if p.is_file() and "__pycache__" not in p.parts and p.suffix not in {".md", ".txt"}
+    ]
+    files += [METAL / "CMakeLists.txt", *(p for p in tree.metal.rglob("*") if p.is_file())]
+    return files + [p for folder in ("ggml/include", "ggml/src") for p in (tree.root / folder).glob("*.h")]
+
+
+def cache() -> Path:
+    chosen = os.environ.get("TQFORGE_TEST_CACHE")
+    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("tqforge", appauthor=False)) / "tests"
+
+
+def build_host(tree: Tree, compiler: str) -> Host:
+    """The host for `tree`, built unless the cache has it."""
+    library = (tree.libraries / "libggml-base.so").resolve().stat()
+    options = {
+        "LLAMA_DIR": str(tree.root),
+        "LLAMA_LIB_DIR": str(tree.libraries),
+        "METAL_HOST_SOURCES": ";".join(tree.sources()),
+        "METAL_HOST_ONLY": ONLY,
+        "METAL_HOST_ONLY_check": f"{ONLY}|tq3_0",
+        "CMAKE_CXX_COMPILER": compiler,
+        "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
+    }
+    if ccache := shutil.which("ccache"):
+        options["CMAKE_CXX_COMPILER_LAUNCHER"] = ccache
+    key = _digest(
+        _inputs(tree), *sorted(f"{k}={v}" for k, v in options.items()), f"{library.st_size} {library.st_mtime_ns}"
+    )
+    folder = cache() / f"metal-host-{key}"
+    done = folder / "built"
+    if not done.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        arguments = [f"-D{k}={v}" for k, v in options.items()]
+        subprocess.run(["cmake", "-S", METAL, "-B", folder, "-G", "Ninja", *arguments], check=True)
+        subprocess.run(["cmake", "--build", folder, "--parallel", str(os.cpu_count() or 2)], check=True)
+        done.touch()
+    return Host(tree, folder, folder)

@@ -1,0 +1,93 @@
+"""A host with one change in the tree's Metal sources. Only what the change reaches is compiled again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from hosttools import Host, tool
+
+# what the cases below run: the smallest set of kernels
+ONLY = "dk64_dv64|(get_rows|set_rows|cpy)_.*(q4_0|q8_0|tq3_0)|flash_attn_ext_(kv|pad|blk|vec_reduce)"
+
+
+@dataclass(frozen=True)
+class Change:
+    """`old` becomes `new` where it stands first in a file of ggml-metal. `sources` are the kernel files that see it."""
+
+    file: str
+    old: str
+    new: str
+    sources: tuple[str, ...] = ()
+
+
+def _applied(host: Host, change: Change, folder: Path) -> Path:
+    """A copy of ggml-metal with the change."""
+    copy = folder / "ggml-metal"
+    shutil.copytree(host.tree.metal, copy)
+    target = copy / change.file
+    text = target.read_text(encoding="utf-8")
+    assert change.old in text, f"{change.file} no longer holds: {change.old}"
+    target.write_text(text.replace(change.old, change.new, 1), encoding="utf-8")
+    return copy
+
+
+def _compile(host: Host, source: Path, replace: dict[str, str], output: Path) -> None:
+    """The command that compiled `source` in the host's build, with other folders and another result."""
+    commands = json.loads((host.build / "compile_commands.json").read_text())
+    entry = next(c for c in commands if Path(c["file"]) == source)
+    words = shlex.split(entry["command"])
+    if "ccache" in words[0]:
+        words = words[1:]
+    cut = words.index("-o")
+    words = words[:cut] + words[cut + 2 :]
+    for old, new in replace.items():
+        words = [w.replace(old, new) for w in words]
+    subprocess.run([*words, "-o", output], cwd=entry["directory"], check=True)
+
+
+def _link(host: Host, compiler: str, objects: list[Path], name: str, folder: Path, libraries: list[str]) -> None:
+    target = folder / name
+    target.unlink(missing_ok=True)
+    options = ["-shared", f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", f"-L{host.folder}", *libraries]
+    subprocess.run([compiler, *objects, *options, "-o", target], check=True)
+
+
+def mutant(host: Host, compiler: str, change: Change, folder: Path) -> Host:
+    """The host with the change, in `folder`."""
+    metal = _applied(host, change, folder)
+    for built in [*host.folder.glob("lib*.so"), host.folder / "metal-host-direct"]:
+        os.link(built, folder / built.name) if built.stat().st_dev == folder.stat().st_dev else shutil.copy2(
+            built, folder
+        )
+    generated = host.build / "generated"
+    if change.file.endswith(".m"):
+        include = folder / "generated"
+        include.mkdir()
+        text = tool("extract").extract((metal / change.file).read_text(encoding="utf-8"), change.file)
+        (include / "supports_op.inc").write_text(text, encoding="utf-8")
+        _compile(host, _source("backend/supports.cpp"), {str(generated): str(include)}, folder / "supports.o")
+        _link(host, compiler, [folder / "supports.o"], "libmetal-host-supports.so", folder, ["-lmetal-host-runtime"])
+        return Host(host.tree, folder, host.build)
+    tool("rewrite").rewrite_tree(metal / "kernels", folder / "generated", ONLY, False)
+    for source in change.sources:
+        before, after = str(generated / "check"), str(folder / "generated")
+        _compile(host, generated / "check" / f"{source}.metal", {before: after}, folder / f"{source}.o")
+        _link(
+            host,
+            compiler,
+            [folder / f"{source}.o"],
+            f"libkernels-check-{source}.so",
+            folder,
+            ["-lmetal-host-runtime", "-lm"],
+        )
+    return Host(host.tree, folder, host.build)
+
+
+def _source(name: str) -> Path:
+    return Path(__file__).parents[2] / "metal" / name

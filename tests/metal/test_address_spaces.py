@@ -1,0 +1,103 @@
+"""The syntax-only pass over the kernels with their address spaces: clean on the tree, and not blind."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hosttools import METAL, Tree, tool
+
+spaces = tool("address_spaces")
+
+
+def parse(compiler: str, tree: Tree, folder: Path, source: str, *options: str) -> tuple[str, str]:
+    """Clang over one prepared source: its output and its messages."""
+    include = METAL / "include/address_spaces"
+    folders = [include, folder, tree.metal, tree.metal.parent]
+    argv = [compiler, *spaces.CLANG_OPTIONS, "-include", include / "metal_stdlib", *(f"-I{f}" for f in folders)]
+    done = subprocess.run([*argv, folder / f"{source}.metal", *options], capture_output=True, text=True, check=False)
+    return done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def instantiated(tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("instantiated")
+    spaces.prepare_tree(tree.metal / "kernels", folder, True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def templates(tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("templates")
+    spaces.prepare_tree(tree.metal / "kernels", folder, False)
+    return folder
+
+
+def test_no_pointer_of_a_wrong_space(compiler: str, tree: Tree, instantiated: Path) -> None:
+    for source in tree.sources():
+        _, messages = parse(compiler, tree, instantiated, source)
+        assert spaces.errors(messages) == [], source
+
+
+def test_no_pointer_without_a_space(compiler: str, tree: Tree, templates: Path) -> None:
+    for source in tree.sources():
+        dump, _ = parse(compiler, tree, templates, source, "-Xclang", "-ast-dump", "-fno-color-diagnostics")
+        assert "TranslationUnitDecl" in dump
+        assert f"{tree.metal}/kernels/" in dump, "the dump does not reach the kernels"
+        assert spaces.unqualified(dump.splitlines(), tree.metal / "kernels") == [], source
+
+
+PROBE = """#include "common.h"
+static inline float taking_thread(thread const float * v) { return v[0]; }
+%s
+kernel void probe(device const float * in, device float * out, threadgroup float * shared) {
+    thread float4 v;
+    %s
+}
+"""
+
+WRONG = [
+    "taking_thread(in);",
+    "taking_thread(shared);",
+    "device float * p = shared;",
+    "v[0] = ((threadgroup float *) in)[0];",
+    "thread float4 & r = *(device float4 *) out;",
+]
+
+MISSING = [
+    ("static inline float f(float * v) { return v[0]; }", ""),
+    ("static inline float f(const float4 & v) { return v[0]; }", ""),
+    ("template <typename T> void f(device const T * x, thread T & y) { const T * p = x; y = p[0]; }", ""),
+    ("template <typename T> void f(device const T * x, thread T & y) { y = *(const T *) x; }", ""),
+    ("template <typename T, void (*f)(const T *, short)> void g(device const T * x) { f(x, 1); }", ""),
+    ("struct s { float * p; };", ""),
+    ("", "float * p = &v[0];"),
+]
+
+
+def probe(compiler: str, tree: Tree, folder: Path, *parts: str) -> tuple[list[str], list[Any]]:
+    kernels = tree.metal / "kernels"
+    text = f'#line 1 "{kernels}/probe.metal"\n' + spaces.prepare(PROBE % parts)
+    (folder / "probe.metal").write_text(text, encoding="utf-8")
+    dump, messages = parse(compiler, tree, folder, "probe", "-Xclang", "-ast-dump", "-fno-color-diagnostics")
+    return spaces.errors(messages), [
+        u for u in spaces.unqualified(dump.splitlines(), kernels) if u.file == "probe.metal"
+    ]
+
+
+def test_a_probe_without_fault(compiler: str, tree: Tree, templates: Path) -> None:
+    assert probe(compiler, tree, templates, "", "out[0] = taking_thread(&v.x) + in[0] + shared[0];") == ([], [])
+
+
+@pytest.mark.parametrize("statement", WRONG)
+def test_a_wrong_space_is_refused(compiler: str, tree: Tree, templates: Path, statement: str) -> None:
+    errors, _ = probe(compiler, tree, templates, "", statement)
+    assert any("probe.metal:6:" in e for e in errors), errors
+
+
+@pytest.mark.parametrize(("declaration", "statement"), MISSING)
+def test_a_missing_space_is_found(compiler: str, tree: Tree, templates: Path, declaration: str, statement: str) -> None:
+    _, found = probe(compiler, tree, templates, declaration, statement)
+    assert {u.line for u in found} == {3 if declaration else 6}

@@ -1,0 +1,84 @@
+"""What the executor finds in kernels with one planted fault each (metal/harness/faults.metal), and the controls."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hosttools import METAL, Host, Report
+
+SOURCE = (METAL / "harness/faults.metal").read_text(encoding="utf-8").splitlines()
+ORDERS = ["reverse", "forward", "shuffle:1", "shuffle:2", "wild:1"]
+
+FAULTS = {
+    "race_read": "read-write-race",
+    "race_across_simdgroups": "read-write-race",
+    "race_behind_mem_none": "read-write-race",
+    "race_write": "write-write-race",
+    "race_in_kernel_variable": "read-write-race",
+    "uninitialized": "uninitialized-read",
+    "uninitialized_kernel_variable": "uninitialized-read",
+    "beyond_threadgroup_memory": "threadgroup-out-of-bounds",
+    "beyond_kernel_variable": "threadgroup-out-of-bounds",
+    "beyond_input": "device-out-of-bounds",
+    "beyond_output": "device-out-of-bounds",
+    "barrier_in_branch": "divergence",
+    "barrier_after_return": "divergence",
+    "two_barriers": "divergence",
+    "lanes_apart": "divergence",
+    "matrix_pointer_not_uniform": "simdgroup",
+}
+
+
+def run(host: Host, kernel: str, order: str = "reverse") -> Report:
+    return host.run([host.folder / "metal-host-faults", kernel], order=order)
+
+
+def body(kernel: str) -> range:
+    """The lines of a kernel of faults.metal."""
+    first = next(i for i, line in enumerate(SOURCE, 1) if re.search(rf"kernel void {kernel}\(", line))
+    return range(first, next(i for i, line in enumerate(SOURCE, 1) if i > first and line == "}") + 1)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kernel", sorted(FAULTS))
+def test_a_fault_is_named_with_its_line(host: Host, kernel: str, order: str) -> None:
+    report = run(host, kernel, order)
+    assert report.code == 3, report.describe()
+    found = [f for f in report.findings() if f["kind"] == FAULTS[kernel]]
+    assert found, report.describe()
+    assert all(f["kernel"] == kernel for f in found)
+    places = [p for f in found for p in f["places"]]
+    assert any(p["file"] == "faults.metal" and p["line"] in body(kernel) for p in places), report.describe()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_kernel_without_fault_computes_and_nothing_is_found(host: Host, order: str) -> None:
+    report = run(host, "good", order)
+    assert (report.code, report.findings(), report.dispatches) == (0, [], {"good": 1}), report.describe()
+    mine = [i * (1.0, 2.0, 3.0, 4.0)[i % 4] for i in range(64)]
+    expected = [mine[63 - (i ^ 1)] + sum(range(32)) + ((i % 32) ^ 1) + i // 32 for i in range(64)]
+    assert [float(x) for x in report.output.split()] == expected
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_equal_values_written_by_all_threads_are_no_race(host: Host, order: str) -> None:
+    report = run(host, "same_value_written_by_all", order)
+    assert (report.code, report.findings()) == (0, []), report.describe()
+
+
+def test_every_kernel_of_the_file_is_judged() -> None:
+    kernels = set(re.findall(r"^kernel void (\w+)\(", "\n".join(SOURCE), re.M))
+    assert kernels == {*FAULTS, "good", "same_value_written_by_all"}
+
+
+def test_a_process_without_a_dispatch_fails_when_one_is_expected(host: Host) -> None:
+    report = host.run([host.folder / "metal-host-faults"], expect_dispatches="1")
+    assert report.code == 3
+    assert "nothing ran here" in report.output
+
+
+def test_an_unknown_order_is_refused(host: Host) -> None:
+    report = run(host, "good", "sideways")
+    assert report.code == 2
+    assert "reverse, forward, shuffle:SEED, wild:SEED" in report.output

@@ -1,0 +1,182 @@
+"""Planted faults: the host must find each of them in the kernels of the tree, and nothing in the unchanged ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hosttools import Host, Tree
+from mutants import Change, mutant
+
+WRONG = "wrong numbers"
+RACE = "read-write-race"
+BARRIER = "simdgroup_barrier(mem_flags::mem_threadgroup);"
+VEC, MATRIX = "kernels/fa_vec_common.metal", "kernels/fa_common.metal"
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A change and the evidence of it that the host must give for `pair` in `suite`."""
+
+    change: Change
+    suite: str
+    evidence: str
+    pair: str = ""
+
+
+def shared(file: str, old: str, new: str, suite: str, evidence: str) -> dict[str, Planted]:
+    """A fault in a template that the kernels of q4_0 and of tq3_0 are made of."""
+    sources = {"q4_0": ("fa_vec_q4_0",) if file == VEC else ("fa_q4_0",), "tq3_0": ("fa_tq3_0",)}
+    return {name: Planted(Change(file, old, new, s), suite, evidence) for name, s in sources.items()}
+
+
+SHARED = {
+    "missing-barrier-before-softmax": shared(
+        VEC, f"{BARRIER}\n\n            // online softmax", "\n\n            // online softmax", "vec", RACE
+    ),
+    "missing-barrier-after-loading-the-query": shared(
+        VEC,
+        "threadgroup_barrier(mem_flags::mem_threadgroup);\n\n    {\n        float S[Q];",
+        "\n\n    {\n        float S[Q];",
+        "vec",
+        RACE,
+    ),
+    "missing-barrier-after-unpacking-keys": shared(
+        MATRIX,
+        f"sk4x4[4*ty + tx] = tmp;\n                            }}\n\n                            {BARRIER}",
+        "sk4x4[4*ty + tx] = tmp;\n                            }\n\n",
+        "matrix",
+        RACE,
+    ),
+    "result-over-scores": shared(VEC, "SMEM_Q + SMEM_S + 2*sgitg*Q*PV", "SMEM_Q + 2*sgitg*Q*PV", "vec", RACE),
+    "result-past-the-allocation": shared(
+        VEC, "SMEM_Q + SMEM_S + 2*sgitg*Q*PV", "SMEM_Q + SMEM_S + 64 + 2*sgitg*Q*PV", "vec", "threadgroup-out-of-bounds"
+    ),
+    "key-of-the-next-row": shared(
+        VEC,
+        "(k + ((ic + NE*cc + ty)*args.nb11))",
+        "(k + ((ic + NE*cc + ty + 1)*args.nb11))",
+        "vec",
+        "device-out-of-bounds",
+    ),
+    "barrier-for-half-of-the-lanes": shared(
+        VEC,
+        f"{BARRIER}\n\n            // online softmax",
+        f"if (tiisg < 16) {BARRIER}\n            // online softmax",
+        "vec",
+        "divergence",
+    ),
+}
+
+Q4_0 = {
+    "packing-shift": Planted(Change("kernels/quantize.h", "xi1 << 4;", "xi1 << 3;", ("quantize",)), "rows", WRONG),
+    "unpacking-shift": Planted(
+        Change("kernels/dequantize.h", "d2 = d1 / 256.f", "d2 = d1 / 128.f", ("quantize",)), "rows", WRONG
+    ),
+    "instantiation-removed": Planted(
+        Change(
+            "kernels/fa_vec_q4_0.metal",
+            '"kernel_flash_attn_ext_vec_q4_0_dk64_dv64"',
+            '"removed_dk64_dv64"',
+            ("fa_vec_q4_0",),
+        ),
+        "vec",
+        "missing-kernel",
+    ),
+    "supports-op-too-generous": Planted(
+        Change(
+            "ggml-metal-device.m",
+            "case GGML_TYPE_Q5_1:\n                    break;",
+            "case GGML_TYPE_IQ4_NL:\n                    break;",
+        ),
+        "vec",
+        "missing-kernel",
+        "iq4_nl/iq4_nl",
+    ),
+}
+
+TQ3_0 = {
+    "packing-shift": Planted(
+        Change("kernels/quantize.h", "(v[i][j]*scale) << 3*j", "(v[i][j]*scale) << 2*j", ("quantize",)), "rows", WRONG
+    ),
+    "unpacking-shift": Planted(
+        Change("kernels/dequantize.h", ">> (4*(il & 1)), xb->d", ">> (3*(il & 1)), xb->d", ("fa_tq3_0",)), "vec", WRONG
+    ),
+    "sign-in-the-rotation-of-the-query": Planted(
+        Change("kernels/dequantize.h", "v = i & n ? u - v : v + u;", "v = i & n ? v - u : v + u;", ("fa_tq3_0",)),
+        "vec",
+        WRONG,
+    ),
+    "sign-in-the-rotation-of-a-block": Planted(
+        Change("kernels/dequantize.h", "v[i + n] = a - b;", "v[i + n] = b - a;", ("quantize",)), "rows", WRONG
+    ),
+    "sign-vector": Planted(Change("kernels/dequantize.h", "0x696b4b4au", "0x696b4b4bu", ("quantize",)), "rows", WRONG),
+    "rotated-back-by-some-lanes": Planted(
+        Change(
+            VEC,
+            "const float4 res = tq3_0_rotate_back(",
+            "float4 res = 0.0f; if (i < DV4) res = tq3_0_rotate_back(",
+            ("fa_tq3_0",),
+        ),
+        "vec",
+        "divergence",
+    ),
+    "read-past-the-row": Planted(
+        Change("kernels/dequantize.h", "xb->qs + ((3*il) >> 1)", "xb->qs + 1 + ((3*il) >> 1)", ("fa_tq3_0",)),
+        "vec",
+        "device-out-of-bounds",
+    ),
+    "instantiation-removed": Planted(
+        Change(
+            "kernels/fa_tq3_0.metal",
+            '"kernel_flash_attn_ext_vec_tq3_0_dk64_dv64"',
+            '"removed_dk64_dv64"',
+            ("fa_tq3_0",),
+        ),
+        "vec",
+        "missing-kernel",
+    ),
+    "supports-op-too-generous": Planted(
+        Change(
+            "ggml-metal-device.m",
+            "!(op->src[1]->type == GGML_TYPE_Q8_0 && op->src[2]->type == GGML_TYPE_TQ3_0)",
+            "op->src[2]->type != GGML_TYPE_TQ3_0",
+        ),
+        "vec",
+        "missing-kernel",
+        "q4_0/tq3_0",
+    ),
+}
+
+ALL = [("q4_0", name, p) for name, p in Q4_0.items()] + [("tq3_0", name, p) for name, p in TQ3_0.items()]
+ALL += [(kind, name, both[kind]) for kind in ("q4_0", "tq3_0") for name, both in SHARED.items()]
+
+
+@pytest.mark.parametrize(("kind", "planted"), [pytest.param(k, p, id=f"{k}-{name}") for k, name, p in ALL])
+def test_a_planted_fault_is_found(
+    host: Host, tree: Tree, compiler: str, tmp_path: Path, kind: str, planted: Planted
+) -> None:
+    if not tree.has_type(kind):
+        pytest.skip(f"deferred: this tree has no type {kind}")
+    changed = mutant(host, compiler, planted.change, tmp_path)
+    report = changed.direct("--pair", planted.pair or f"{kind}/{kind}", "--heads", "64", "--suite", planted.suite)
+    assert report.code != 0, "not found"
+    if planted.evidence == WRONG:
+        assert "FAIL" in report.output, report.describe()
+    else:
+        assert planted.evidence in report.kinds(), report.describe()
+
+
+CONTROLS = {"q4_0": ("quantize", "fa_q4_0", "fa_vec_q4_0"), "q8_0": ("fa_q8_0", "fa_vec_q8_0"), "tq3_0": ("fa_tq3_0",)}
+
+
+@pytest.mark.parametrize("kind", CONTROLS)
+def test_the_unchanged_kernels_pass_the_same_way(
+    host: Host, tree: Tree, compiler: str, tmp_path: Path, kind: str
+) -> None:
+    if not tree.has_type(kind):
+        pytest.skip(f"deferred: this tree has no type {kind}")
+    same = mutant(host, compiler, Change("kernels/common.h", "#pragma once", "#pragma once", CONTROLS[kind]), tmp_path)
+    report = same.direct("--pair", f"{kind}/{kind}", "--heads", "64")
+    assert (report.code, report.findings()) == (0, []), report.describe()

@@ -1,0 +1,159 @@
+"""The tree's kernels on the host: own cases with a float64 reference, and upstream's test-backend-ops."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hosttools import METAL, Host, Report, Tree
+
+STOCK = ["q4_0/q4_0", "q8_0/q8_0", "f16/f16"]
+OWN = ["tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
+FAMILIES = ["0", "7", "8"]
+
+
+def require(tree: Tree, pair: str) -> None:
+    for name in pair.split("/"):
+        if not tree.has_type(name):
+            pytest.skip(f"deferred: this tree has no type {name}")
+
+
+def suites(pair: str, *names: str) -> list[str]:
+    key, value = pair.split("/")
+    rows = [] if key != value or key == "f16" else ["rows"]
+    return [a for name in (names or (*rows, "vec", "matrix")) for a in ("--suite", name)]
+
+
+def assert_clean(report: Report) -> None:
+    assert report.code == 0, report.describe()
+    assert not report.findings(), report.describe()
+    assert report.dispatches, "nothing was dispatched"
+
+
+@pytest.fixture(scope="module")
+def known(host: Host) -> set[str]:
+    """What the checking build finds in the control types, with every shape and GPU family."""
+    found: set[str] = set()
+    for pair in STOCK:
+        for family in FAMILIES:
+            report = host.direct("--pair", pair, *suites(pair), family=family)
+            assert_clean(report)
+            found |= report.known()
+    return found
+
+
+@pytest.mark.parametrize("pair", STOCK + OWN)
+@pytest.mark.parametrize("order", ["reverse", "shuffle:1"])
+@pytest.mark.parametrize("variant", ["fast", "check"])
+def test_cases_agree_with_float64(host: Host, tree: Tree, pair: str, order: str, variant: str) -> None:
+    require(tree, pair)
+    report = host.direct("--pair", pair, *suites(pair), variant=variant, order=order)
+    assert_clean(report)
+    assert re.search(r"^[1-9]\d* cases, 0 failed$", report.output, re.M)
+
+
+def test_every_suppression_is_still_needed(known: set[str]) -> None:
+    listed = set(re.findall(r"^id: (\S+)$", (METAL / "suppressions.txt").read_text(encoding="utf-8"), re.M))
+    assert listed - known == set(), "remove what no longer happens from metal/suppressions.txt"
+
+
+def test_every_suppression_has_a_reason_and_is_written_up() -> None:
+    stanzas = [s for s in (METAL / "suppressions.txt").read_text(encoding="utf-8").split("\n\n") if "id: " in s]
+    findings = (METAL / "UPSTREAM_FINDINGS.md").read_text(encoding="utf-8")
+    for stanza in stanzas:
+        fields = dict(line.split(": ", 1) for line in stanza.strip().splitlines())
+        assert fields.keys() == {"id", "kind", "file", "text", "reason"}
+        assert fields["id"] in findings
+
+
+def elements(tree: Tree, kernel: str) -> int:
+    """NE of a vec kernel: the third of the last numbers of its instantiation (DK, DV, NE and sometimes Q)."""
+    for source in tree.metal.glob("kernels/fa_*.metal"):
+        if found := re.search(
+            rf'"{kernel}"\s*\).*?, +\d+, +\d+, +(\d)(?:, +\d)?>;', source.read_text(encoding="utf-8")
+        ):
+            return int(found[1])
+    raise AssertionError(f"{kernel} is not instantiated")
+
+
+@pytest.mark.parametrize("pair", ["q4_0/q4_0", *OWN])
+def test_every_variant_of_the_vec_kernel_is_reached(host: Host, tree: Tree, pair: str) -> None:
+    """NE 1, 2 and 4; Q 1, 2 and 4 where there are such kernels; 1 and 4 SIMD groups; split work groups; padding."""
+    require(tree, pair)
+    key, value = pair.split("/")
+    if value == "tq3_0":
+        shapes = ["--heads", "32", "--heads", "64", "--heads", "128"]
+    else:
+        shapes = ["--heads", "128", *(a for q in (1, 2, 4) for ne in (1, 2, 4) for a in ("--force", f"{q}/{ne}"))]
+    report = host.direct("--pair", pair, *shapes, "--suite", "vec", log="1")
+    assert_clean(report)
+    stem = "kernel_flash_attn_ext_vec_" + (key if key == value else f"{key}_{value}")
+    vec = {n for n in report.dispatches if re.match(rf"{stem}_dk\d", n)}
+    assert {elements(tree, n) for n in vec} == {1, 2, 4}, sorted(vec)
+    if value != "tq3_0":
+        assert {int(q) for n in vec for q in re.findall(r"_q(\d)_", n)} >= {1, 2, 4}, sorted(vec)
+    assert {"kernel_flash_attn_ext_pad", "kernel_flash_attn_ext_vec_reduce"} <= report.dispatches.keys()
+    groups = {(int(x), int(y)) for x, y in re.findall(rf"{stem}_dk\S+ .*group +(\d+) +(\d+)", report.output)}
+    assert {(32, 1), (32, 4)} <= groups, f"threadgroups of one and of four SIMD groups: {sorted(groups)}"
+
+
+@pytest.mark.parametrize("pair", ["q4_0/q4_0", *OWN])
+def test_the_matrix_kernel_is_reached(host: Host, tree: Tree, pair: str) -> None:
+    """Below 32 queries the type's own kernel, above it f16 copies; mixed pairs always go through the copies."""
+    require(tree, pair)
+    key, value = pair.split("/")
+    report = host.direct("--pair", pair, "--heads", "128", "--suite", "matrix", variant="fast")
+    assert_clean(report)
+    own = {f"kernel_flash_attn_ext_{key}_dk128_dv128"} if key == value else set()
+    copies = {f"kernel_flash_attn_ext_kv_{t}_f16" for t in {key, value} - {"f16"}}
+    expected = {"kernel_flash_attn_ext_blk", "kernel_flash_attn_ext_pad", "kernel_flash_attn_ext_f16_dk128_dv128"}
+    assert own | copies | expected <= report.dispatches.keys()
+
+
+HEADS = ["32", "96", "96/64", "192", "192/128", "256", "320/256", "512", "576/512"]
+
+
+@pytest.mark.parametrize("pair", OWN)
+def test_all_head_sizes(host: Host, tree: Tree, pair: str) -> None:
+    require(tree, pair)
+    heads = [a for h in HEADS for a in ("--heads", h)]
+    assert_clean(host.direct("--pair", pair, *heads, "--suite", "vec", variant="check"))
+
+
+BACKEND_OPS = [
+    ("SET_ROWS", "type_dst={t}|type={t}"),
+    ("GET_ROWS", "type={t},n=256,m=5,r=4,be1=(1|7),"),
+    ("CPY", "type_(src|dst)={t}"),
+]
+
+
+@pytest.mark.parametrize("name", ["q4_0", "q8_0", "tq3_0"])
+@pytest.mark.parametrize(("op", "pattern"), BACKEND_OPS)
+def test_upstreams_cases_for_rows(host: Host, tree: Tree, op: str, pattern: str, name: str) -> None:
+    require(tree, f"{name}/{name}")
+    run_backend_ops(host, op, pattern.format(t=name))
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"), [("q4_0", "q4_0"), ("tq3_0", "tq3_0"), ("q8_0", "tq3_0"), ("f16", "tq3_0")]
+)
+def test_upstreams_cases_for_attention(host: Host, tree: Tree, keys: str, values: str) -> None:
+    require(tree, f"{keys}/{values}")
+    shapes = r"hsk=64,hsv=64,.*nr23=\[(1|4),1\],kv=113,nb=(1|3|32),"
+    run_backend_ops(host, "FLASH_ATTN_EXT", f"{shapes}.*type_K={keys},type_V={values},permute=\\[0,1,2,3\\]")
+
+
+def run_backend_ops(host: Host, op: str, pattern: str) -> None:
+    program = host.tree.libraries / "test-backend-ops"
+    if not program.exists():
+        pytest.skip("deferred: test-backend-ops is not built beside the libraries")
+    report = host.run(
+        [program, "test", "-b", "MTL0", "-o", op, "-p", pattern],
+        "fast",
+        expect_dispatches="1",
+        env={"LLAMA_TEST_FA_VEC_DISABLE": "1"},
+    )
+    assert_clean(report)
+    passed = re.search(r"(\d+)/(\d+) tests passed", report.output)
+    assert passed is not None
+    assert int(passed[1]) == int(passed[2]) > 0, report.describe()
