@@ -13,15 +13,18 @@ from tqforge.domain.source import DATE
 
 @dataclass(frozen=True)
 class Variant:
-    """A tree without one patch. An empty tree: it cannot be dropped alone, `blockers` need it."""
+    """A tree without one patch; with `blockers`, without those as well, because they need it."""
 
     tree: str
-    how: str = ""  # "left out" or "reversed"
+    how: str  # "left out" or "reversed"
     blockers: tuple[str, ...] = ()
 
 
 def without(repository: Repository, applied: Sequence[AppliedPatch], number: int, scratch: Path) -> Variant:
-    """Leave a patch out and apply the later ones; if one needs it, reverse it on the whole series instead."""
+    """Leave a patch out and apply the later ones; if one needs it, reverse it on the whole series instead.
+
+    If that does not go either, it is left out together with the patches that need it.
+    """
     trees = [repository.tree(f"{applied[0].commit}^"), *(patch.tree for patch in applied)]
     index = scratch / "drop"
     tree, blockers = trees[number], []
@@ -36,4 +39,4 @@ def without(repository: Repository, applied: Sequence[AppliedPatch], number: int
     reverse = repository.merge(trees[number + 1], trees[-1], trees[number], index, DATE)
     if reverse.clean and reverse.tree != trees[-1]:
         return Variant(reverse.tree, "reversed")
-    return Variant("", blockers=tuple(blockers))
+    return Variant(tree, "left out", tuple(blockers))

@@ -29,6 +29,8 @@ SCHEMA = "tqforge.prove/1"
 #: What every prefix must compile, and the cheap tests that it must pass.
 PREFIX_TARGETS = ("llama", "llama-bench", "llama-completion", "test-quantize-fns")
 PREFIX_TEST = Guard("test-quantize-fns", ())
+PROVEN = "proven"
+TOGETHER = "cannot be dropped alone; red without it and"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Proof:
     without_it: Seen | None
     how: str = ""
     note: str = ""
+    needed_by: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -49,15 +52,15 @@ class Proof:
             return "deferred"
         if self.with_it.verdict is not Verdict.GREEN:
             return f"the guard is {self.with_it.verdict} with the patch"
-        if self.without_it is None:
-            return "cannot be dropped alone"
-        if self.without_it.verdict is Verdict.DEFERRED:
+        if self.without_it is None or self.without_it.verdict is Verdict.DEFERRED:
             return "deferred"
-        return "proven" if self.without_it.verdict.is_red else "the guard stays green without the patch"
+        if not self.without_it.verdict.is_red:
+            return "the guard stays green without the patch"
+        return f"{TOGETHER} {', '.join(self.needed_by)}" if self.needed_by else PROVEN
 
     @property
     def fails(self) -> bool:
-        return self.verdict not in ("proven", "deferred", "cannot be dropped alone")
+        return self.verdict not in (PROVEN, "deferred") and not self.verdict.startswith(TOGETHER)
 
 
 @dataclass(frozen=True)
@@ -165,10 +168,8 @@ def _proof(bench: Bench, title: str, guard: Guard, final: str, variant: dropping
     if guard.on_metal_host:
         return Proof(title, str(guard), None, None, note="the Metal host is not driven from here")
     with_it = bench.see(final, str(guard), [guard.program], run=guard)
-    if not variant.tree:
-        return Proof(title, str(guard), with_it, None, note=f"needed by {', '.join(variant.blockers)}")
     without_it = bench.see(variant.tree, str(guard), [guard.program], run=guard)
-    return Proof(title, str(guard), with_it, without_it, variant.how)
+    return Proof(title, str(guard), with_it, without_it, variant.how, needed_by=variant.blockers)
 
 
 def document(report: Report) -> dict[str, Any]:
@@ -186,6 +187,7 @@ def document(report: Report) -> dict[str, Any]:
                 "verdict": proof.verdict,
                 "how": proof.how,
                 "note": proof.note,
+                "needed_by": list(proof.needed_by),
                 "with": _seen(proof.with_it) if proof.with_it else None,
                 "without": _seen(proof.without_it) if proof.without_it else None,
             }
@@ -211,7 +213,11 @@ def _show(ctx: Context, report: Report) -> None:
         for name in ("patch", "guard", "with", "without", "proof"):
             table.add_column(name, overflow="fold")
         for proof in report.proofs:
-            without = f"{proof.without_it.verdict} ({proof.how})" if proof.without_it else proof.note
+            without = (
+                f"{proof.without_it.verdict} ({proof.how}): {proof.without_it.detail}"
+                if proof.without_it
+                else proof.note
+            )
             table.add_row(
                 proof.patch, proof.guard, str(proof.with_it.verdict if proof.with_it else "-"), without, proof.verdict
             )

@@ -90,12 +90,16 @@ def _ops_state(runs: Runs) -> State:
 
 def _proof_state(runs: Runs) -> State:
     rows = list(proof_rows(runs))
-    short = [row["patch"] for row in rows if row["verdict"] != "proven"]
+    short = [row["patch"] for row in rows if not _is_proven(row["verdict"])]
     if not rows:
         return State(False, "missing: no recorded `tqforge patch prove` of this tree")
     if short:
         return State(False, f"not proven: {', '.join(dict.fromkeys(short))}")
     return State(True, f"FACTS.md: {len(rows)} guards")
+
+
+def _is_proven(verdict: str) -> bool:
+    return verdict == "proven" or verdict.startswith("cannot be dropped alone; red")
 
 
 def _stages(runs: Runs, kind: type[Any]) -> Iterable[tuple[str, Any]]:

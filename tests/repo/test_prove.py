@@ -1,0 +1,129 @@
+"""Deletion proofs on a toy project that CMake really builds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy import TREE, Toy
+
+from tqforge.adapters import proc
+from tqforge.commands.patch import prove
+from tqforge.domain.proving import Verdict
+from tqforge.domain.source import ensure_base
+from tqforge.domain.trailers import Guard
+from tqforge.errors import ConfigError
+
+pytestmark = pytest.mark.skipif(not shutil.which("c++"), reason="deferred: no C++ compiler")
+
+CMAKE = """cmake_minimum_required(VERSION 3.20)
+project(toy C CXX)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+add_executable(test-toy test.c)
+"""
+_GAP = "//\n" * 7
+LIBRARY = _GAP.join(
+    (
+        "static int plus(int a, int b) { return a - b; }\n",
+        "static int twice(int a) { return a; }\n",
+        "// three\n",
+        "// four\n",
+        "// five\n",
+        "// six\n",
+        "static int spare(void) { return 0; }\n",
+    )
+)
+TEST = """#include <string.h>
+#include <stdio.h>
+#include "toy.h"
+int main(int n, char ** v) {
+    const char * what = n > 1 ? v[1] : "base";
+    if (!strcmp(what, "plus"))  { return plus(2, 2) == 4 ? 0 : (puts("FAIL: plus"), 1); }
+    if (!strcmp(what, "twice")) { return twice(4) == 8 ? 0 : 1; }
+    if (!strcmp(what, "none"))  { puts("0/0 tests passed"); return 0; }
+    if (!strcmp(what, "later")) { return 77; }
+    return spare() == 0 ? 0 : 1;
+}
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
+    toy = Toy(tmp_path / "toy", {**TREE, "CMakeLists.txt": CMAKE, "toy.h": LIBRARY, "test.c": TEST})
+    monkeypatch.setattr(prove, "load_base", lambda name=None: toy.base)
+    monkeypatch.setattr(prove, "PREFIX_TARGETS", ("test-toy",))
+    monkeypatch.setattr(prove, "PREFIX_TEST", Guard("test-toy", ("base",)))
+    add(toy, "plus", "return a - b", "return a + b")
+    ensure_base(toy.context(), toy.base, str(toy.archive))
+    return toy
+
+
+def add(toy: Toy, name: str, old: str, new: str, guard: str = "") -> None:
+    text = toy.trailers(name).replace(f"Guard: test-toy {name}", f"Guard: {guard or f'test-toy {name}'}")
+    toy.add_patch(name, {"toy.h": (old, new)}, message=text)
+
+
+def run(toy: Toy, **options: Any) -> tuple[int, dict[str, Any]]:
+    context = toy.context()
+    code = prove.run(context, patches=toy.shelf.folder, **options)
+    records = sorted((context.workspace.runs / "prove").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return code, json.loads([path for path in records if path.name != "ledger.json"][-1].read_text())
+
+
+def verdicts(record: dict[str, Any]) -> dict[str, str]:
+    return {row["patch"]: row["verdict"] for row in record["proofs"]}
+
+
+def test_proven_and_what_falls_short(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(toy, "twice", "return a; }", "return plus(a, a); }")
+    add(toy, "useless", "// three", "// 3", guard="test-toy base")
+    add(toy, "empty", "// four", "// 4", guard="test-toy none")
+    add(toy, "elsewhere", "// five", "// 5", guard="test-toy later")
+    add(toy, "metal", "// six", "// 6", guard="metal-host cpy")
+    code, record = run(toy)
+    assert code == 1
+    assert verdicts(record) == {
+        "plus": "proven",
+        "twice": "proven",
+        "useless": "the guard stays green without the patch",
+        "empty": "the guard is ran no case with the patch",
+        "elsewhere": "deferred",
+        "metal": "deferred",
+    }
+    assert [row["verdict"] for row in record["prefixes"]] == ["green"] * 6
+    plus = record["proofs"][0]
+    assert plus["with"]["tree"] == record["tree"] != plus["without"]["tree"]
+    assert plus["without"]["detail"] == "FAIL: plus"
+    monkeypatch.setattr(proc, "run", lambda *a, **k: pytest.fail("built again") if "ninja" in str(a) else RUN(*a, **k))
+    assert run(toy, only=["plus"])[0] == 0  # all of it was recorded
+
+
+RUN = proc.run
+
+
+def test_a_patch_that_later_ones_need(toy: Toy) -> None:
+    add(toy, "again", "return a + b", "return b + a", guard="test-toy plus")
+    code, record = run(toy, prefixes=False)
+    assert verdicts(record)["plus"] == "cannot be dropped alone; red without it and again"
+    assert record["proofs"][0]["needed_by"] == ["again"]
+    assert code == 1  # the guard of `again` is green without it
+
+
+def test_a_prefix_that_does_not_compile(toy: Toy) -> None:
+    add(toy, "broken", "static int spare(void) { return 0; }", "static int spare(void) { return nothing; }")
+    add(toy, "mended", "return nothing;", "return 0;", guard="test-toy base")
+    code, record = run(toy)
+    assert code == 1
+    assert [row["verdict"] for row in record["prefixes"]] == ["green", str(Verdict.RED_BUILD), "green"]
+    assert "nothing" in record["prefixes"][1]["detail"]
+    assert verdicts(record)["mended"] == "proven"
+    assert record["proofs"][2]["without"]["verdict"] == "red: does not compile"
+
+
+def test_nothing_to_prove(toy: Toy) -> None:
+    (toy.shelf.folder / "series").write_text("")
+    with pytest.raises(ConfigError, match="no patch to prove"):
+        run(toy)
