@@ -6,14 +6,16 @@ import json
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import narrow
 import pytest
 from narrow import context, source
 
+from tqforge.commands import build as build_command
 from tqforge.context import Context
-from tqforge.domain import building, loadcheck, preparing
+from tqforge.domain import building, loadcheck, preparing, wheel
 from tqforge.domain.building import Built
 from tqforge.domain.buildplan import Options
 from tqforge.domain.lock import Shelf
@@ -102,3 +104,16 @@ def test_find_gives_what_was_built(real: Built, real_context: Context) -> None:
     assert building.find(real_context, "upstream").stamp == real.stamp
     with pytest.raises(LoadError, match="no finished build"):
         building.find(real_context, "elsewhere")
+
+
+def test_the_wheel_holds_the_checked_library_and_decodes_out_of_it(
+    real: Built, real_context: Context, tmp_path: Path
+) -> None:
+    made = wheel.make(real_context, load_base(), real, tmp_path / "out", build_command.load_model(real_context))
+    assert made.version == f"0.3.36+tq.{real.stamp.tree[:8]}"
+    assert made.path.name.startswith(f"llama_cpp_python-{made.version}-py3-none-")
+    assert "tq3_0" in made.load.types
+    with zipfile.ZipFile(made.path) as packed:
+        assert packed.read("llama_cpp/lib/libllama.so") == (real.bin / "libllama.so").read_bytes()
+        assert json.loads(packed.read("llama_cpp/tqforge.json"))["tree"] == real.stamp.tree
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [made.path.name]

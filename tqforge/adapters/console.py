@@ -81,10 +81,11 @@ class Output:
         if not self.json_mode:
             self.out.print(renderable)
 
-    def raw(self, text: str) -> None:
-        """Text for another program to read, on standard output: neither wrapped nor coloured."""
-        sys.stdout.write(text)
-        sys.stdout.flush()
+    def lines(self, *texts: str) -> None:
+        """A result that may be copied or read by another program: each line whole, no colours; not in JSON mode."""
+        if not self.json_mode:
+            sys.stdout.write("".join(f"{text}\n" for text in texts))
+            sys.stdout.flush()
 
     def document(self, value: dict[str, Any]) -> None:
         """The JSON document of the command; printed in JSON mode only."""

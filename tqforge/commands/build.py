@@ -61,7 +61,7 @@ def _show(ctx: Context, built: Built, prepared: Prepared, seconds: float) -> Non
         ("preset", f"{stamp.preset} ({'native' if stamp.native else 'portable'})"),
         ("folder", str(built.bin)),
     ]
-    ctx.out.show("\n".join(f"{name:8} {value}" for name, value in rows))
+    ctx.out.lines(*(f"{name:8} {value}" for name, value in rows))
     ctx.out.document(
         {
             "base": stamp.base,

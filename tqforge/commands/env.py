@@ -23,8 +23,7 @@ def run(ctx: Context, *, base: str | None, metal: bool | None) -> int:
     lines = [f'export PATH={shlex.quote(str(built.bin))}:"$PATH"']
     lines += [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]
     lines.append(f"# the bindings that match: {pin.archive.project} {pin.archive.version}")
-    if not ctx.out.json_mode:
-        ctx.out.raw("\n".join(lines) + "\n")
+    ctx.out.lines(*lines)
     ctx.out.document(
         {
             "path": str(built.bin),

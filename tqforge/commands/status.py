@@ -29,8 +29,7 @@ def run(ctx: Context, base_name: str | None = None) -> int:
         *([] if builds else [("builds", "none yet: `tqforge build`")]),
         ("workspace", str(ctx.workspace.root)),
     ]
-    if not ctx.out.json_mode:
-        ctx.out.raw("".join(f"{name:10}{text}\n" for name, text in rows))
+    ctx.out.lines(*(f"{name:10}{text}" for name, text in rows))
     ctx.out.document(_document(ctx, base, series, checkout, builds))
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from tqforge.commands import build as build_command
@@ -22,7 +23,7 @@ def run(ctx: Context, *, base: str | None, options: Options, out: Path | None) -
         ctx.out.warn(made.load.reason)
     if built.stamp.native:
         ctx.out.warn("The wheel uses this CPU's own instructions. For other machines: `tqforge wheel --portable`.")
-    ctx.out.show(f"{made.path}\npip install --force-reinstall {made.path}")
+    ctx.out.lines(str(made.path), f"pip install --force-reinstall {shlex.quote(str(made.path))}")
     ctx.out.document(
         {
             "wheel": str(made.path),
