@@ -4,11 +4,10 @@ import io
 
 import pytest
 from rich.console import Console
-from synthetic_report import EDGES, cell, report
+from synthetic_report import EDGES, report
 
 from tqforge.domain.report import table
-from tqforge.domain.report.needles import tally
-from tqforge.domain.report.schema import Outcome, Report
+from tqforge.domain.report.schema import Report
 
 
 def shown(whole: Report, width: int = 80, *, encoding: str = "utf-8", terminal: bool = False) -> str:
@@ -65,8 +64,3 @@ def test_markup_and_escapes_of_an_answer_stay_text() -> None:
     text = shown(EDGES["hostile"]())
     assert "[bold]rich[/bold]" in text
     assert "\x1b" not in text
-
-
-def test_progress_note() -> None:
-    cells = [cell("tq3_0/tq3_0", 2048, 0.5, seed, Outcome.HIT if seed else Outcome.MISS) for seed in range(3)]
-    assert table.progress_note(cells[-1], tally(cells)) == "tq3_0/tq3_0, 2,048 at 50 %: hit; 2 of 3"

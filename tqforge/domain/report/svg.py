@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from contextlib import contextmanager
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+logging.getLogger("matplotlib").setLevel(logging.ERROR)  # a font cache that is built anew is nobody's concern
 
 #: Stand-ins that no drawing uses for itself; `finish` turns each into a variable of the page.
 INK = "#010203"

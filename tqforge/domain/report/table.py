@@ -12,8 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tqforge.domain.report import pairtable, verdict, words
-from tqforge.domain.report.needles import Tally
-from tqforge.domain.report.schema import NeedleCell, Report
+from tqforge.domain.report.schema import Report
 
 _TONE = {
     verdict.Tone.GOOD: "bold green",
@@ -51,12 +50,6 @@ _ASCII = str.maketrans(
 def render(report: Report) -> RenderableType:
     """Pairs, needles by length, what fell short, what was shown and deferred, and the verdict at the end."""
     return _Screen(report)
-
-
-def progress_note(cell: NeedleCell, so_far: Tally) -> str:
-    """What the meter says after a cell: `tq3_0/tq3_0, 2,048 at 50 %: hit; 12 of 14`."""
-    place = f"{words.line(cell.pair)}, {words.count(cell.length)} at {words.percent(cell.depth)}"
-    return f"{place}: {cell.outcome}; {so_far.hits} of {so_far.n}"
 
 
 @dataclass(frozen=True)
