@@ -264,6 +264,37 @@ def test_an_operation_without_a_kernel_for_the_type(tmp_path: Path) -> None:
     ]
 
 
+USE_F16 = """
+static bool ggml_metal_op_flash_attn_ext_use_kv_f16(const ggml_tensor * op) {
+    assert(op->op == GGML_OP_FLASH_ATTN_EXT);
+
+    if (op->src[2]->type == GGML_TYPE_TQ3_0 && op->src[0]->ne[0] >= 128) {
+        return !ggml_metal_op_flash_attn_ext_use_vec(op);
+    }
+    return op->src[0]->ne[1] >= 32;
+}
+"""
+
+
+def test_a_matrix_kernel_is_wanted_only_where_the_dispatch_asks_for_it(tmp_path: Path) -> None:
+    lines = (patched().read(f"{metal.FOLDER}/kernels/fa.metal") or "").splitlines(keepends=True)
+    without = patched(kernels="".join(line for line in lines if "ext_tq3_0_dk128" not in line))
+    assert len(findings(tmp_path, without)) == 1
+    without.files[metal.DISPATCH] = USE_F16
+    assert findings(tmp_path, without) == []
+    lines = [line for line in lines if "ext_tq3_0_dk64" not in line]
+    needed = patched(kernels="".join(lines))
+    needed.files[metal.DISPATCH] = USE_F16
+    assert len(findings(tmp_path, needed)) == 1
+
+
+def test_a_type_that_no_tensor_has_needs_no_kernels() -> None:
+    entry = '    [GGML_TYPE_Q8_TQ3] = {{\n        .type_name = "q8_tq3",\n{}    }},\n'
+    assert not metal.is_stored(FakeTree({metal.TRAITS: entry.format("")}), "GGML_TYPE_Q8_TQ3")
+    stored = entry.format("        .to_float = f,\n")
+    assert metal.is_stored(FakeTree({metal.TRAITS: stored}), "GGML_TYPE_Q8_TQ3")
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

@@ -14,7 +14,10 @@ from tqforge.domain.lint.subject import Deferred, Finding, Rule, Subject, Tree
 
 FOLDER = "ggml/src/ggml-metal"
 DEVICE = f"{FOLDER}/ggml-metal-device.m"
+DISPATCH = f"{FOLDER}/ggml-metal-ops.cpp"
+TRAITS = "ggml/src/ggml.c"
 _SUPPORTS, _MUL_MAT = "ggml_metal_device_supports_op", "ggml_metal_supports_mul_mat_op"
+_USE_F16 = "ggml_metal_op_flash_attn_ext_use_kv_f16"
 _EMPTY = {"GGML_OP_NONE", "GGML_OP_RESHAPE", "GGML_OP_VIEW", "GGML_OP_TRANSPOSE", "GGML_OP_PERMUTE"}
 _COPIES = ("GGML_OP_CPY", "GGML_OP_DUP", "GGML_OP_CONT")
 _BLOCK = 32
@@ -40,10 +43,16 @@ def _tensor(kind: str, size: int = 256, sources: Iterable[Any] = (), op: str = "
     return {"type": kind, "ne": [size, 32, 8, 1], "nb": [1, size, size, size], "src": padded, "op": op}
 
 
-class Answers:
-    """What `supports_op` says, by running it."""
+def is_stored(tree: Tree, kind: str) -> bool:
+    """False for a type that only carries the second operand of dot products (as Q8_K): no tensor is ever of it."""
+    entry = re.search(rf"\[{kind}\]\s*=\s*\{{(.*?)\n    \}},", tree.read(TRAITS) or "", re.DOTALL)
+    return entry is None or ".to_float" in entry[1]
 
-    def __init__(self, text: str) -> None:
+
+class Answers:
+    """What `supports_op` says, by running it; `dispatch` decides which attention goes through f16 copies."""
+
+    def __init__(self, text: str, dispatch: str = "") -> None:
         self._body = parse_function(text, _SUPPORTS)
         functions: dict[str, Any] = {"ggml_op_is_empty": lambda op: op in _EMPTY}
         mul_mat = self._optional(text)
@@ -56,15 +65,24 @@ class Answers:
         self.named = set(re.findall(r"\bGGML_TYPE_\w+", text))
         self.sizes = sorted({int(number) for number in re.findall(r"\b(\d{2,3})\b", text) if int(number) % 8 == 0})
 
+        self._use_f16 = self._optional(dispatch, _USE_F16)
+
     @staticmethod
-    def _optional(text: str) -> Node | None:
+    def _optional(text: str, name: str = _MUL_MAT) -> Node | None:
         try:
-            return parse_function(text, _MUL_MAT)
+            return parse_function(text, name)
         except CError:
             return None
 
     def allow(self, op: dict[str, Any]) -> bool:
         return bool(self._machine.run(self._body, {"op": op, "dev": {"props": {}}}))
+
+    def needs_matrix_kernel(self, op: dict[str, Any]) -> bool:
+        """Whether attention with few rows (20, the fewest) asks for a matrix kernel of the type's own."""
+        if self._use_f16 is None:
+            return True
+        functions: dict[str, Any] = {"ggml_metal_op_flash_attn_ext_use_vec": lambda _: False, "assert": lambda _: 0}
+        return not Machine(functions).run(self._use_f16, {"op": op})
 
 
 def required(answers: Answers, kind: str, types: list[str], ops: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -99,14 +117,16 @@ def _attention(answers: Answers, kind: str, types: list[str]) -> Iterator[tuple[
     for (k, v), dk, dv in product(pairs, answers.sizes, answers.sizes):
         if (k == kind and dk % _BLOCK) or (v == kind and dv % _BLOCK):
             continue  # such a tensor cannot exist
-        sources = [_tensor("GGML_TYPE_F32", dk), _tensor(k, dk), _tensor(v, dv), _tensor("GGML_TYPE_F16")]
-        if not answers.allow(_tensor("GGML_TYPE_F32", dv, op="GGML_OP_FLASH_ATTN_EXT", sources=sources)):
+        query = _tensor("GGML_TYPE_F32", dk) | {"ne": [dk, 20, 8, 1]}
+        sources = [query, _tensor(k, dk), _tensor(v, dv), _tensor("GGML_TYPE_F16")]
+        op = _tensor("GGML_TYPE_F32", dv, op="GGML_OP_FLASH_ATTN_EXT", sources=sources)
+        if not answers.allow(op):
             continue
         sizes = f"dk{dk}_dv{dv}"
         name = short(k) if k == v else f"{short(k)}_{short(v)}"
         kernels = [f"kernel_flash_attn_ext_f16_{sizes}", f"kernel_flash_attn_ext_kv_{short(kind)}_f16"]
         kernels += [f"kernel_flash_attn_ext_vec_{name}_{sizes}"] if dk % _BLOCK == 0 else []
-        kernels += [f"kernel_flash_attn_ext_{name}_{sizes}"] if k == v else []
+        kernels += [f"kernel_flash_attn_ext_{name}_{sizes}"] if k == v and answers.needs_matrix_kernel(op) else []
         yield f"FLASH_ATTN_EXT K {short(k)} ({dk}), V {short(v)} ({dv})", kernels
 
 
@@ -132,13 +152,14 @@ def advertised_is_instantiated(subject: Subject) -> Iterator[Finding | Deferred]
     if subject.before is None or subject.after is None:
         yield Deferred(subject.no_tree)
         return
-    kinds = [name for name in new_values(subject.before, subject.after, "ggml_type") if name.startswith("GGML_TYPE_")]
+    new = new_values(subject.before, subject.after, "ggml_type")
+    kinds = [name for name in new if name.startswith("GGML_TYPE_") and is_stored(subject.after, name)]
     device, header = subject.after.read(DEVICE), subject.after.read(HEADER) or ""
     if device is None or not kinds:
         yield Deferred(f"{DEVICE} is not in the tree" if device is None else "the series adds no type")
         return
     try:
-        answers = Answers(device)
+        answers = Answers(device, subject.after.read(DISPATCH) or "")
         types = [name for name in enum_values(header, "ggml_type") if not name.endswith("COUNT")]
         ops = [name for name in enum_values(header, "ggml_op") if not name.endswith("COUNT")]
         kernels = kernel_names(subject.after)
