@@ -246,3 +246,12 @@ def test_no_good_word_outside_of_what_was_shown(name: str) -> None:
 
 def test_stages_that_were_not_asked_for_are_named() -> None:
     assert "not asked for: source, codec" in said(with_stages(needle(1)), Kind.DEFERRED)
+
+
+def test_a_run_that_was_cut_off_does_not_look_finished() -> None:
+    whole = with_stages(needle(27), asked=("needle", "quality", "speed"))
+    head = verdict.headline(whole)
+    assert (head.tone, head.word) == (Tone.MIXED, "Unfinished")
+    assert "Fidelity and speed did not come to their turn." in head.text
+    assert "ended before it came to: fidelity and speed." in said(whole, Kind.SHORT)
+    assert "fidelity" not in said(whole, Kind.DEFERRED)

@@ -38,8 +38,14 @@ def stages_of(report: Report, kind: type[_S]) -> list[_S]:
 
 def missing_stages(report: Report) -> list[str]:
     """The stages that this run was not asked for."""
-    there = {stage.name for stage in report.stages}
+    there = {*report.asked, *(stage.name for stage in report.stages)}
     return [name for name in STAGE_ORDER if name not in there]
+
+
+def unreached_stages(report: Report) -> list[str]:
+    """The stages that this run was asked for and that it did not come to."""
+    there = {stage.name for stage in report.stages}
+    return [name for name in report.asked if name not in there]
 
 
 def observations(stage: Stage) -> int:

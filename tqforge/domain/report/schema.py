@@ -345,6 +345,7 @@ class Report(Record):
     build: BuildKeys
     model: ModelKeys | None
     settings: RunSettings | None = None
+    asked: tuple[str, ...] = ()  # stages the run was asked for; while it goes on some of them are not there yet
     stages: tuple[Stage, ...]
 
     def to_json(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tqforge.domain.report import fidelity, judging, safety
-from tqforge.domain.report.figures import effective, missing_stages, observations, plan_stage
+from tqforge.domain.report.figures import effective, missing_stages, observations, plan_stage, unreached_stages
 from tqforge.domain.report.schema import (
     CheckStage,
     OpsStage,
@@ -45,7 +45,7 @@ class Finding:
 
     @property
     def title(self) -> str:
-        return STAGE_TITLE.get(self.stage, self.stage)
+        return _title(self.stage)
 
 
 class Tone(StrEnum):
@@ -95,11 +95,14 @@ def headline(report: Report) -> Headline:
     states: dict[str, Status] = {stage.name: effective(stage) for stage in report.stages}
     held = [name for name, state in states.items() if state is Status.PASSED and name not in lossy]
     losses = [name for name, state in states.items() if state is Status.PASSED and name in lossy]
-    text = _sentences(states, held, losses)
+    late = unreached_stages(report)
+    text = _sentences(states, held, losses, late)
     if Status.ERROR in states.values() or report.status is Status.ERROR:
         return Headline(Tone.BAD, "Broke off", text)
     if Status.FAILED in states.values() or report.status is Status.FAILED:
         return Headline(Tone.BAD, "Fell short", text)
+    if late:
+        return Headline(Tone.MIXED, "Unfinished", text)
     if not held and not losses:
         return Headline(Tone.NONE, "Nothing shown", text)
     if losses:
@@ -108,7 +111,11 @@ def headline(report: Report) -> Headline:
     return Headline(Tone.MIXED if open_ends else Tone.GOOD, "Held, as far as it ran" if open_ends else "Held", text)
 
 
-def _sentences(states: dict[str, Status], held: list[str], losses: list[str]) -> str:
+def _title(stage: str) -> str:
+    return STAGE_TITLE.get(stage, line(stage))
+
+
+def _sentences(states: dict[str, Status], held: list[str], losses: list[str], late: list[str]) -> str:
     def named(status: Status) -> list[str]:
         return [name for name, state in states.items() if state is status]
 
@@ -119,9 +126,10 @@ def _sentences(states: dict[str, Status], held: list[str], losses: list[str]) ->
         (held, "{} held"),
         (named(Status.INCONCLUSIVE), "{} came to no conclusion"),
         (named(Status.DEFERRED), "{} could not run here"),
+        (late, "{} did not come to its turn" if len(late) == 1 else "{} did not come to their turn"),
     )
     sentences = [
-        sentence(form.format(listing(STAGE_TITLE[name].lower() for name in names))) for names, form in parts if names
+        sentence(form.format(listing(_title(name).lower() for name in names))) for names, form in parts if names
     ]
     if not held and not losses and not named(Status.FAILED):
         sentences.append("Nothing was shown in this run")
@@ -132,6 +140,9 @@ def findings(report: Report) -> list[Finding]:
     """Every finding, in the order of reading: short, shown, advice, deferred; inside it by stage."""
     found = [finding for stage in report.stages for finding in _of_stage(report, stage)]
     found += [Finding(Kind.ADVICE, stage, text) for stage, text in _advice(report)]
+    late = [_title(name).lower() for name in unreached_stages(report)]
+    if late:
+        found.append(Finding(Kind.SHORT, "", f"The run ended before it came to: {listing(late)}."))
     absent = [STAGE_TITLE[name].lower() for name in missing_stages(report)]
     if absent:
         found.append(Finding(Kind.DEFERRED, "", f"This run was not asked for: {listing(absent)}."))

@@ -114,6 +114,7 @@ def report(session: Session, stages: list[Stage], *, command: tuple[str, ...], s
         build=session.target.keys,
         model=model_keys(session.facts, session.model_sha256),
         settings=RunSettings(threads=settings.threads, n_batch=N_BATCH, gpu_layers=session.gpu_layers),
+        asked=tuple(settings.stages),
         stages=tuple(stages),
     )
 
