@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from test_prepare import make_hostile
-from toy import Toy, git
+from toy import Toy, commit, git, sdist
 
 from tqforge.adapters.git import Repository
 from tqforge.commands.patch import apply, export, new
@@ -204,3 +204,45 @@ def test_new_makes_a_patch_of_the_changes(bench: Bench, monkeypatch: pytest.Monk
     assert "From: tqforge <tqforge@localhost>\nDate: Thu, 1 Oct 2026 00:00:00 +0000\n" in text
     assert "\nA fourth.\n\nPatch-Name: four\nWhy: the toy needs a fourth\n" in text
     assert bench.check() == 0
+
+
+def rebase(bench: Bench, changes: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pin a newer upstream; the series is still the one made for the old."""
+    old = bench.toy
+    tree = {**old.tree, **changes}
+    commit_id, tree_id = commit(old.upstream, tree, "newer")
+    digest = sdist(old.archive, tree)
+    new = replace(old.base, commit=commit_id, tree=tree_id, archive=replace(old.base.archive, sha256=digest))
+    for module in (apply, export):
+        monkeypatch.setattr(module, "load_base", lambda name=None: new)
+
+
+def test_port_to_a_newer_base_by_three_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.apply()
+    cache = bench.toy.tree["src/cache.cpp"].replace("cache line 18\n", "cache line eighteen\n")
+    rebase(bench, {"src/cache.cpp": cache}, monkeypatch)
+    with pytest.raises(PatchError, match=r"two\.patch does not apply: conflict") as caught:
+        bench.apply()
+    assert "look at the 3-way merge" in caught.value.remedy
+    assert apply.go_on(bench.ctx, patches=bench.folder) == 0
+    assert "cache line eighteen\n cache line 19\n-cache line 20\n" in (bench.folder / "two.patch").read_text()
+    assert bench.check() == 0
+
+
+def test_a_resolution_that_drops_upstream_lines_is_named(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.apply()
+    cache = bench.toy.tree["src/cache.cpp"].replace("cache line 20\n", "cache line 20 of theirs\ncache line new\n")
+    rebase(bench, {"src/cache.cpp": cache}, monkeypatch)
+    with pytest.raises(PatchError, match="hunk 1 of 1"):
+        bench.apply()
+    work = bench.checkout.with_name("toy-resolve")
+    file = work / "src/cache.cpp"
+    before, _, rest = file.read_text().partition("<<<<<<<")
+    file.write_text(before + "cache line twenty\n" + rest.partition(">>>>>>>")[2].partition("\n")[2])
+    git(work, "add", "-A")
+    assert apply.go_on(bench.ctx, patches=bench.folder) == 0
+    said = capsys.readouterr().err
+    assert "two.patch now removes 2 lines that it did not remove before" in said
+    assert "cache line new" in said

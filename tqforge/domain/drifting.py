@@ -17,7 +17,7 @@ from tqforge.adapters.git import Merge, Repository
 from tqforge.domain import source
 from tqforge.domain.failures import Failure, Kind, broken_reason, classify
 from tqforge.domain.model import AppliedPatch
-from tqforge.domain.patchfile import PatchFile, parse
+from tqforge.domain.patchfile import PatchFile, net_lines, parse
 from tqforge.domain.series import Patch, Series
 
 
@@ -208,16 +208,6 @@ class Prober:
             _, by_text = self._by_text(self.series.patches[number], tree)
             self._needs[number, other] = not by_text and not self._merge(number, tree).clean
         return self._needs[number, other]
-
-
-def net_lines(lines: list[str]) -> tuple[Counter[str], Counter[str]]:
-    """Removed and added lines of a diff; a line that is both cancels out, blank lines do not count."""
-    removed = Counter(line[1:].rstrip("\r") for line in lines if line.startswith("-") and not line.startswith("--- "))
-    added = Counter(line[1:].rstrip("\r") for line in lines if line.startswith("+") and not line.startswith("+++ "))
-    for side in (removed, added):
-        for blank in [line for line in side if not line.strip()]:
-            del side[blank]
-    return removed - added, added - removed
 
 
 def _few(paths: tuple[str, ...]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$")
@@ -224,3 +225,14 @@ def _hunk(lines: list[str], start: int) -> tuple[Hunk, int]:
         place += 1
     hunk = Hunk(int(match[1]), old, int(match[3]), new, match[5], tuple(lines[start + 1 : place]))
     return hunk, place
+
+
+def net_lines(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
+    """Removed and added lines of a diff; a line that is both cancels out, blank lines do not count."""
+    lines = list(lines)
+    removed = Counter(line[1:].rstrip("\r") for line in lines if line.startswith("-") and not line.startswith("--- "))
+    added = Counter(line[1:].rstrip("\r") for line in lines if line.startswith("+") and not line.startswith("+++ "))
+    for side in (removed, added):
+        for blank in [line for line in side if not line.strip()]:
+            del side[blank]
+    return removed - added, added - removed

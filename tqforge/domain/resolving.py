@@ -10,6 +10,7 @@ from tqforge.adapters import fs
 from tqforge.adapters.git import Repository
 from tqforge.domain.applying import AM, add_aside, explain, remove_aside
 from tqforge.domain.failures import Failure
+from tqforge.domain.patchfile import net_lines, parse
 from tqforge.domain.series import Patch, Series
 from tqforge.errors import PatchError, UsageError
 
@@ -79,8 +80,9 @@ def _go(
 def _park(work: Repository, patch: Patch) -> None:
     """Leave the best starting point: conflict marks by a 3-way merge, else all hunks that fit and `.rej` files."""
     work.git("am", "--abort", check=False)
+    before = work.resolve("HEAD")
     work.git(*AM, "--3way", "--", patch.path, check=False)
-    if not work.changes():
+    if work.resolve("HEAD") == before and not work.changes():
         work.git("apply", "--reject", "--index", "--", patch.path, check=False)
         work.git("apply", "--reject", "--", patch.path, check=False)
 
@@ -132,6 +134,15 @@ def _commit(work: Repository, patch: Patch, stood: str) -> None:
 def finish(repository: Repository) -> tuple[str, Parked]:
     """The head of a series that is now whole, and what was parked. The work tree stays until `abort`."""
     return Repository(folder(repository)).resolve("HEAD"), require(repository)
+
+
+def removed_beyond(old: str, new: str) -> list[str]:
+    """Lines that the new form of a patch removes and the old one did not."""
+    removed = [
+        net_lines([line for diff in parse(text).files for hunk in diff.hunks for line in hunk.lines])[0]
+        for text in (old, new)
+    ]
+    return sorted((removed[1] - removed[0]).elements())
 
 
 def abort(repository: Repository) -> bool:

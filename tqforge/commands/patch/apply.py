@@ -55,14 +55,27 @@ def go_on(ctx: Context, *, base_name: str | None = None, patches: Path | None = 
         if failure:
             raise resolving.instructions(repository, failure, str(shelf.folder / failure.patch))
         head, parked = resolving.finish(repository)
+        before = series.load(shelf.folder)
         changed = export.write(repository, base, shelf, head, moved=False)
         ready = prepare(ctx, base, shelf=shelf, write_lock=True)
         resolving.abort(repository)
+    _warn_of_lost_lines(ctx, before, series.load(shelf.folder))
     for name in parked.skipped:
         ctx.out.say(f"  {name} was skipped and is no longer in the series")
     ctx.out.say(f"  rewritten: {', '.join(changed) or 'nothing'}")
     _show(ctx, ready)
     return 0
+
+
+def _warn_of_lost_lines(ctx: Context, before: series.Series, after: series.Series) -> None:
+    """A resolution that removes more than the recorded patch did may have dropped upstream's lines."""
+    old = {patch.name: patch for patch in before.patches}
+    for patch in after.patches:
+        if patch.name in old and (lost := resolving.removed_beyond(old[patch.name].text, patch.text)):
+            shown = "; ".join(repr(line.strip()) for line in lost[:3])
+            ctx.out.warn(
+                f"{patch.name} now removes {len(lost)} lines that it did not remove before: {shown}. Look at them."
+            )
 
 
 def abort(ctx: Context, *, base_name: str | None = None) -> int:
