@@ -153,7 +153,7 @@ def needle_stage(pairs: Iterable[str] = PAIRS, lengths: Iterable[int] = (512, 20
     lengths = tuple(lengths)
     cells = grid(pairs, lengths, (0.0, 0.5, 1.0), (1, 2, 3))
     cells += [
-        cell("f16/f16", length, 0.5, 1, Outcome.MISS, control="no-needle", near_misses=(), answer="I do not know.")
+        cell("f16/f16", length, 0.9, 1, Outcome.MISS, control="no-needle", near_misses=(), answer="I do not know.")
         for length in lengths
     ]
     values: dict[str, Any] = {

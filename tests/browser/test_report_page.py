@@ -36,7 +36,7 @@ def test_quiet_and_alone(browser: Any, page: Page, name: str) -> None:
 def test_the_needle_map_is_there_and_visible(browser: Any, page: Page) -> None:
     browser.open(page("whole"))
     cells = boxes(browser, ".heat td")
-    assert len(cells) == (len(PAIRS) + 1) * 3 * 3
+    assert len(cells) == len(PAIRS) * 3 * 3 + 3  # and the control without a needle
     assert min(min(box) for box in cells) > 20
     paint = "return [...document.querySelectorAll('.heat td.h-judged')].map(e => getComputedStyle(e).backgroundColor)"
     assert len(set(browser.ask(paint))) > 3

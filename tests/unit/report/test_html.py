@@ -124,6 +124,14 @@ def test_a_cell_says_its_score_and_number_and_what_could_not_be_judged() -> None
     assert 'class="h-empty"' in crash
 
 
+def test_the_control_without_a_needle_has_no_depth() -> None:
+    """Its cells carry some depth; it must not become a column of the other maps."""
+    page = PAGES["usual"]
+    assert page.count('<th scope="col">no needle</th>') == 1
+    assert page.count('<span class="hidden">depth </span>90 %') == 0
+    assert 'title="f16/f16, 512 tokens, no needle: 1 missed"' in page
+
+
 def test_twelve_pairs_are_all_drawn() -> None:
     page = PAGES["twelve pairs"]
     for pair in TWELVE:

@@ -50,9 +50,10 @@ def _luminance(rgb: tuple[int, int, int]) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def describe(chart: NeedleMap, length: int, depth: float, cell: Tally) -> str:
+def describe(chart: NeedleMap, length: int, column: int, cell: Tally) -> str:
     """A cell in words, for a pointer that rests on it and for a screen reader."""
-    place = f"{words.count(length)} tokens, depth {words.percent(depth)}"
+    depth = f"depth {words.percent(chart.depths[column])}" if chart.depths else "no needle"
+    place = f"{words.count(length)} tokens, {depth}"
     counts = (
         (cell.hits, "found"),
         (cell.partial, "in part"),

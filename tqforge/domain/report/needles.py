@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from tqforge.domain.report.figures import pair_order, stages_of
 from tqforge.domain.report.schema import NeedleCell, NeedleStage, NeedleSummary, Outcome, Report
 
+NO_NEEDLE = "no-needle"
+
 
 @dataclass(frozen=True)
 class Tally:
@@ -89,32 +91,35 @@ class NeedleMap:
     @property
     def must_miss(self) -> bool:
         """No needle was put in: anything found is luck, and the test is worth less."""
-        return self.control == "no-needle"
+        return self.control == NO_NEEDLE
 
 
 def needle_maps(report: Report) -> list[NeedleMap]:
     """One map per pair and control: the pairs first, the no-needle control last."""
     stages = stages_of(report, NeedleStage)
     cells = [cell for stage in stages for cell in stage.cells]
+    asked = [cell for cell in cells if cell.control != NO_NEEDLE]
     lengths = sorted({cell.length for cell in cells}.union(*(stage.lengths for stage in stages)))
-    depths = tuple(sorted({cell.depth for cell in cells}.union(*(stage.depths for stage in stages))))
+    depths = tuple(sorted({cell.depth for cell in asked}.union(*(stage.depths for stage in stages))))
     order = pair_order(report)
     groups: dict[tuple[str, str], list[NeedleCell]] = defaultdict(list)
     for cell in cells:
         groups[cell.pair, cell.control].append(cell)
-    rank = {"f16": 0, "none": 1, "no-needle": 2}
-    keys = sorted(groups, key=lambda key: (key[1] == "no-needle", *order(key[0]), rank.get(key[1], 1)))
-    return [_needle_map(key, groups[key], lengths, depths) for key in keys]
+    rank = {"f16": 0, "none": 1, NO_NEEDLE: 2}
+    keys = sorted(groups, key=lambda key: (key[1] == NO_NEEDLE, *order(key[0]), rank.get(key[1], 1)))
+    return [_needle_map(key, groups[key], lengths, () if key[1] == NO_NEEDLE else depths) for key in keys]
 
 
 def _needle_map(
     key: tuple[str, str], cells: list[NeedleCell], lengths: list[int], depths: tuple[float, ...]
 ) -> NeedleMap:
-    places: dict[tuple[int, float], list[NeedleCell]] = defaultdict(list)
-    for cell in cells:
-        places[cell.length, cell.depth].append(cell)
-    rows = tuple((length, tuple(tally(places[length, depth]) for depth in depths)) for length in lengths)
-    return NeedleMap(key[0], key[1], depths, rows, tally(cells))
+    """Without depths (there is no needle) a row is a single place."""
+    rows = []
+    for length in lengths:
+        here = [cell for cell in cells if cell.length == length]
+        places = tuple(tally(cell for cell in here if cell.depth == depth) for depth in depths)
+        rows.append((length, places or (tally(here),)))
+    return NeedleMap(key[0], key[1], depths, tuple(rows), tally(cells))
 
 
 def needle_summary(report: Report, pair: str) -> NeedleSummary | None:
