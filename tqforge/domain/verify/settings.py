@@ -45,10 +45,10 @@ QUICK = Settings(
     profile="quick",
     lengths=(512,),
     depths=(0.1, 0.5, 0.9),
-    seeds=(0, 1),
+    seeds=(0, 1, 2),
     memory_context=2048,
-    quality_prefix=256,
-    quality_scored=128,
+    quality_prefix=512,
+    quality_scored=256,
     codec_blocks=20_000,
 )
 FULL = Settings(
