@@ -15,7 +15,8 @@ from pathlib import Path
 from tqforge.adapters import fs, proc
 from tqforge.adapters.cmake import Tree
 from tqforge.adapters.git import Repository
-from tqforge.domain import buildlog
+from tqforge.domain import building, buildlog
+from tqforge.domain.metalguard import MetalHost
 from tqforge.domain.source import DATE
 from tqforge.domain.trailers import Guard
 
@@ -91,13 +92,20 @@ class Bench:
     jobs: int
     ledger: Ledger
     progress: Callable[[str], None]
+    metal: MetalHost
 
     def see(self, tree: str, test: str, targets: Sequence[str], *, run: Guard | None) -> Seen:
         """Build targets of a tree and run a test there (none: compiling is the test), or take the recorded result."""
         if known := self.ledger.get(tree, test):
             return known
+        on_metal = run is not None and run.on_metal_host
+        if run and on_metal and (reason := self.metal.why_not(run)):
+            return Seen(tree=tree, test=test, verdict=Verdict.DEFERRED, detail=reason)
         self.checkout(tree)
-        if problem := self._compile(targets):
+        problem = self._compile(targets)
+        if on_metal and not problem:
+            problem = self.metal.build(self.cmake.source, self.cmake.folder / "bin", self.progress)
+        if problem:
             return self.ledger.add(Seen(tree=tree, test=test, verdict=Verdict.RED_BUILD, detail=problem))
         if run is None:
             return self.ledger.add(Seen(tree=tree, test=test, verdict=Verdict.GREEN))
@@ -122,16 +130,21 @@ class Bench:
                 self.cmake.configure(self.arguments, fresh=False)
             self.cmake.build(targets, self.jobs, self.progress)
         except proc.ProcessError as error:
-            if error.done.signal_name:
-                raise
-            return buildlog.first_error(error.done.stdout).what
+            failure = buildlog.first_error(error.done.stdout)
+            if error.done.signal_name or failure.cause != "source":
+                raise building.explain(error, self.cmake.build_log) from error
+            return failure.what
         return ""
 
     def _run(self, tree: str, test: str, guard: Guard) -> Seen:
         self.progress(f"run {guard}")
-        program = self.cmake.folder / "bin" / guard.program
+        programs = self.cmake.folder / "bin"
+        argv: list[str | Path] = [programs / guard.program, *guard.args]
+        env: dict[str, str | None] = {}
+        if guard.on_metal_host:
+            argv, env = self.metal.command(guard, programs)
         try:
-            done = proc.run([program, *guard.args], cwd=self.cmake.folder, check=False, timeout=_TIMEOUT)
+            done = proc.run(argv, cwd=self.cmake.folder, env=env, check=False, timeout=_TIMEOUT)
         except TimeoutError as error:
             return Seen(tree=tree, test=test, verdict=Verdict.DEFERRED, detail=str(error))
         text = done.stdout + done.stderr

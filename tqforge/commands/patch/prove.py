@@ -11,11 +11,12 @@ from typing import Any
 
 from rich.table import Table
 
+from tqforge import resources
 from tqforge.adapters import fs, toolchain
 from tqforge.adapters.cmake import Tree
 from tqforge.adapters.git import Repository
 from tqforge.context import Context
-from tqforge.domain import applying, building, buildplan, dropping, series, source
+from tqforge.domain import applying, building, buildplan, dropping, metalguard, series, source
 from tqforge.domain.lock import Shelf
 from tqforge.domain.manifest import load_base
 from tqforge.domain.model import AppliedPatch, Base
@@ -136,6 +137,13 @@ def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, p
         jobs=jobs or plan.jobs,
         ledger=Ledger.load(ctx.workspace.runs / "prove" / "ledger.json", key),
         progress=progress,
+        metal=metalguard.MetalHost(
+            project=resources.metal_dir(),
+            folder=folder / "metal-host",
+            tools=tools,
+            jobs=jobs or plan.jobs,
+            environment=building.environment(ctx),
+        ),
     )
 
 
@@ -165,10 +173,11 @@ def _guards(
 
 
 def _proof(bench: Bench, title: str, guard: Guard, final: str, variant: dropping.Variant) -> Proof:
-    if guard.on_metal_host:
-        return Proof(title, str(guard), None, None, note="the Metal host is not driven from here")
-    with_it = bench.see(final, str(guard), [guard.program], run=guard)
-    without_it = bench.see(variant.tree, str(guard), [guard.program], run=guard)
+    targets = [metalguard.PROGRAM if guard.on_metal_host else guard.program]
+    with_it = bench.see(final, str(guard), targets, run=guard)
+    if with_it.verdict is Verdict.DEFERRED:
+        return Proof(title, str(guard), with_it, None, note=with_it.detail)
+    without_it = bench.see(variant.tree, str(guard), targets, run=guard)
     return Proof(title, str(guard), with_it, without_it, variant.how, needed_by=variant.blockers)
 
 
