@@ -110,7 +110,8 @@ def _cells(report: Report) -> list[NeedleCell]:
 def _answers(report: Report) -> list[tuple[str, str, list[NeedleCell]]]:
     order = figures.pair_order(report)
     cells = sorted(
-        _cells(report), key=lambda c: (c.control == "no-needle", order(c.pair), c.control, c.length, c.depth, c.seed)
+        _cells(report),
+        key=lambda c: (c.control == needles.NO_NEEDLE, order(c.pair), c.control, c.length, c.depth, c.seed),
     )
     groups = groupby(cells, key=lambda cell: (cell.pair, cell.control))
     return [(pair, control, list(some)) for (pair, control), some in groups]
@@ -120,15 +121,15 @@ def _prompts(report: Report) -> list[tuple[str, str]]:
     """Each prompt once: its sha256 and what it is."""
     seen: dict[str, str] = {}
     for cell in _cells(report):
-        control = ", no needle" if cell.control == "no-needle" else ""
-        place = f"{words.count(cell.length)} tokens, depth {words.percent(cell.depth)}, seed {cell.seed}{control}"
+        depth = "no needle" if cell.control == needles.NO_NEEDLE else f"depth {words.percent(cell.depth)}"
+        place = f"{words.count(cell.length)} tokens, {depth}, seed {cell.seed}"
         seen.setdefault(cell.prompt_sha256, place)
     return [(digest, place) for digest, place in seen.items() if digest]
 
 
 def _by_kind(report: Report) -> list[tuple[str, list[tuple[str, needles.Tally]]]]:
     """Per pair, the tally of each kind of fact; empty if there is one kind only."""
-    cells = [cell for cell in _cells(report) if cell.control != "no-needle"]
+    cells = [cell for cell in _cells(report) if cell.control != needles.NO_NEEDLE]
     kinds = sorted({cell.fact_kind for cell in cells})
     if len(kinds) < 2:
         return []
