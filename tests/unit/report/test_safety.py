@@ -77,7 +77,9 @@ def test_the_hard_model_comes_out_as_it_should() -> None:
         quality_row("q8_0/tq3_0", kl=interval(0.0307)),
     ]
     text = safety.sentence(measured(*rows))
-    assert text == "On this model, safe: q8_0/tq3_0 and q8_0/q8_0; unsafe: tq3_0/tq3_0 and q4_0/q4_0."
+    assert (
+        text == "On this model, up to 1,792 tokens, safe: q8_0/tq3_0 and q8_0/q8_0; unsafe: tq3_0/tq3_0 and q4_0/q4_0."
+    )
 
 
 def test_nothing_measured_nothing_said() -> None:

@@ -93,3 +93,16 @@ def test_visible_text_can_be_written_and_holds_no_control(text: str) -> None:
 def test_a_line_is_one_line() -> None:
     assert words.line(" a\n b\t c ") == "a b c"
     assert words.line("abcdef", 4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("the end", "The end"),
+        ("needle, then speed", "Needle, then speed"),
+        ("tq3_0/tq3_0 fell", "tq3_0/tq3_0 fell"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_leaves_names_alone(text: str, seen: str) -> None:
+    assert words.sentence(text) == seen

@@ -73,6 +73,7 @@ def _view(report: Report) -> dict[str, Any]:
         "groups": [(kind, verdict.KIND_TITLE[kind], [f for f in found if f.kind is kind]) for kind in verdict.Kind],
         "stages": list(zip(report.stages, verdict.marks(report), strict=True)),
         "judged": safety.judge(report),
+        "reach": safety.reach(report),
         "plan": figures.plan_stage(report),
         "best": {fidelity.quality_name(row) for row in figures.pareto(chart.drawable(rows))},
         "check_stages": [stage for stage in report.stages if isinstance(stage, CheckStage) and stage.checks],

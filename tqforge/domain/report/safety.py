@@ -105,6 +105,13 @@ def budget(choice: Recommendation) -> str:
     return f"{place}: {words.line(choice.pair)}{need}.{tail}"
 
 
+def reach(report: Report) -> int:
+    """The longest text, in tokens, that any judgement rests on."""
+    rows = [row.prefix + row.tokens for row in figures.quality_rows(report)]
+    asked = [length for chart in needles.needle_maps(report) for length, cells in chart.rows if any(c.n for c in cells)]
+    return max([*rows, *asked], default=0)
+
+
 def sentence(report: Report) -> str:
     """The levels of all pairs in one sentence; empty if none was judged."""
     judged = judge(report)
@@ -113,4 +120,4 @@ def sentence(report: Report) -> str:
         names = [one.name for one in judged if one.level is level]
         if names:
             parts.append(f"{level}: {words.listing(names)}")
-    return f"On this model, {'; '.join(parts)}." if parts else ""
+    return f"On this model, up to {words.count(reach(report))} tokens, {'; '.join(parts)}." if parts else ""

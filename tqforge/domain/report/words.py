@@ -135,8 +135,9 @@ def duration(seconds: float | None) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital at its beginning."""
-    return text[:1].upper() + text[1:]
+    """The text with a capital at its beginning, unless it begins with a name such as `tq3_0/q8_0`."""
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.strip(",.:;").isalpha() else text
 
 
 def listing(items: Iterable[str], last: str = "and") -> str:
