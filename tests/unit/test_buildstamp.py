@@ -76,7 +76,13 @@ def test_each_change_is_named_once(tmp_path: Path, finished: Stamp, changes: dic
 
 def test_a_changed_option_is_shown_with_both_values(tmp_path: Path, finished: Stamp) -> None:
     new = _stamp(arguments=("-DGGML_NATIVE=OFF", INPUTS["arguments"][1]))
-    assert buildstamp.reasons(finished, new, tmp_path, begun=True) == ("option changed: GGML_NATIVE ON -> OFF",)
+    assert buildstamp.reasons(finished, new, tmp_path, begun=True) == ("options changed: GGML_NATIVE ON -> OFF",)
+
+
+def test_many_changed_options_are_counted(tmp_path: Path, finished: Stamp) -> None:
+    new = _stamp(arguments=(*INPUTS["arguments"], *(f"-DX{number}=ON" for number in range(9))))
+    (reason,) = buildstamp.reasons(finished, new, tmp_path, begun=True)
+    assert reason == "options changed: X0 unset -> ON, X1 unset -> ON, X2 unset -> ON and 6 more"
 
 
 def test_a_missing_and_a_changed_file_are_noticed(tmp_path: Path, finished: Stamp) -> None:

@@ -15,6 +15,7 @@ from tqforge.domain.model import Prepared, Tools
 
 STAMP = "stamp.json"
 BEGUN = "begun.json"
+_SHOWN = 3  # changed options that are named
 
 
 class _Record(BaseModel):
@@ -131,7 +132,9 @@ def differences(old: Stamp, new: Stamp) -> tuple[str, ...]:
         said.append(f"the base changed: {old.commit[:12]} -> {new.commit[:12]}")
     if old.checkout != new.checkout:
         said.append(f"the checkout moved: {old.checkout} -> {new.checkout}")
-    said += [f"option changed: {text}" for text in _changed_options(old.arguments, new.arguments)]
+    if changed := _changed_options(old.arguments, new.arguments):
+        more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+        said.append(f"options changed: {', '.join(changed[:_SHOWN])}{more}")
     for kind, before, after in (("compiler", old.compilers, new.compilers), ("tool", old.tools, new.tools)):
         said += [
             f"{kind} changed: {before.get(name, 'none')} -> {after.get(name, 'none')}"
@@ -145,7 +148,7 @@ def differences(old: Stamp, new: Stamp) -> tuple[str, ...]:
 def _changed_options(old: tuple[str, ...], new: tuple[str, ...]) -> list[str]:
     """`GGML_NATIVE ON -> OFF`; the version options follow the tree and are not named twice."""
     before, after = (dict(word.removeprefix("-D").split("=", 1) for word in words) for words in (old, new))
-    names = sorted({*before, *after} - {"LLAMA_BUILD_COMMIT", "LLAMA_BUILD_NUMBER"})
+    names = [name for name in {**before, **after} if name not in ("LLAMA_BUILD_COMMIT", "LLAMA_BUILD_NUMBER")]
     return [
         f"{name} {before.get(name, 'unset')} -> {after.get(name, 'unset')}"
         for name in names
