@@ -167,7 +167,7 @@ def test_a_library_without_the_type(native: Native, tmp_path: Path, monkeypatch:
     assert code == 31
     reasons = {stage["name"]: stage["reason"] for stage in report["stages"]}
     assert "no type 'tq3_0'" in reasons["codec"]
-    assert "no type 'tq3_0'" in reasons["needle"]
+    assert "'tq3_0' of pair tq3_0/tq3_0 is not in the built library" in reasons["needle"]
 
 
 def test_interrupt_leaves_a_partial_report_and_exit_130(native: Native, tmp_path: Path) -> None:

@@ -88,9 +88,11 @@ def test_not_a_gguf_and_not_a_file(tmp_path: Path) -> None:
 def test_pairs_that_fit_and_pairs_that_do_not(facts: ModelFacts, tmp_path: Path) -> None:
     for good in ("f16", "q8_0/tq3_0", "tq3_0"):
         check_pair(Pair.parse(good), facts, BLOCKS)
-    with pytest.raises(CacheTypeError, match="no type 'tq4_0'") as unknown:
+    with pytest.raises(CacheTypeError, match="'q2_K' of pair q2_K/f16 is no cache type"):
+        check_pair(Pair.parse("q2_K/f16"), facts, {**BLOCKS, "q2_K": 256})
+    with pytest.raises(CacheTypeError, match="'tq4_0' of pair q8_0/tq4_0 is not in the built library") as unknown:
         check_pair(Pair.parse("q8_0/tq4_0"), facts, BLOCKS)
-    assert "q8_0, tq3_0" in unknown.value.remedy
+    assert "f16, q8_0, q4_0, tq3_0" in unknown.value.remedy
     odd = gguf_io.read(write(tmp_path / "odd.gguf", head=80))
     with pytest.raises(CacheTypeError, match="K heads of this model have 80 values") as caught:
         check_pair(Pair.parse("tq3_0"), odd, BLOCKS)

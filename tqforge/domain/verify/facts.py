@@ -13,6 +13,8 @@ _SECOND = ("BLOCK", "FIELD", "WATCH", "BRIDGE", "POINT", "GATE", "STONE", "WHEEL
 _LETTERS = "".join(sorted(set(string.ascii_letters) - set("IOlo")))
 _DIGITS = "23456789"
 
+#: Before the text. Without it a small model does not look for the answer in a long text, whatever its cache.
+TASK = "Read the text below. Somewhere in it is written what the secret project is called and what its access key is."
 QUESTION = "What is the secret project called and what is its access key?"
 
 

@@ -8,7 +8,8 @@ from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.domain.model import Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, ModelError
 
-#: Types that stand in the table of a library but cannot be written row by row into a cache.
+#: What llama.cpp takes for a cache, ours among them. A library knows many more types that weights are stored in.
+CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "iq4_nl", "q4_1", "q4_0", "tq3_0")
 _PLAIN = ("f32", "f16", "bf16")
 
 
@@ -28,10 +29,12 @@ def check_pair(pair: Pair, facts: ModelFacts, blocks: Mapping[str, int]) -> None
     `blocks` is the block size by type name, as the loaded library gives it.
     """
     for side, name, head in (("K", pair.k, facts.head_k), ("V", pair.v, facts.head_v)):
-        if name not in blocks:
+        if name not in blocks or name not in CACHE_TYPES:
+            usable = ", ".join(kind for kind in CACHE_TYPES if kind in blocks)
+            what = "is no cache type of llama.cpp" if name in blocks else "is not in the built library"
             raise CacheTypeError(
-                f"The built library has no type '{name}' (pair {pair}).",
-                remedy=f"Choose from: {', '.join(sorted(blocks))}. `tq3_0` is there after `tqforge build`.",
+                f"The type '{name}' of pair {pair} {what}.",
+                remedy=f"Choose from: {usable}. `tq3_0` is there after `tqforge build`.",
             )
         if head % blocks[name]:
             fitting = ", ".join(kind for kind in ("f16", "q8_0", "q4_0") if head % blocks.get(kind, head + 1) == 0)

@@ -15,7 +15,7 @@ from tqforge.adapters.llama.client import Child, Tick
 from tqforge.domain.model import Pair
 from tqforge.domain.report.schema import NeedleCell, NeedleStage, Outcome, Status
 from tqforge.domain.verify import chat, needleplan, scoring, texts
-from tqforge.domain.verify.facts import QUESTION, fact
+from tqforge.domain.verify.facts import QUESTION, TASK, fact
 from tqforge.domain.verify.haystack import Frame, Hay, Tokens
 from tqforge.domain.verify.needleplan import Evaluation, Question
 from tqforge.domain.verify.pairs import check_lengths
@@ -93,8 +93,8 @@ def run(session: Session) -> NeedleStage:
 
 def _grid(session: Session, child: Child, template: chat.Template) -> _Grid:
     settings, facts = session.settings, session.facts
-    asking = f"\n\n{QUESTION}"
-    head, tail = session.tokenize(child, [template.head, asking + template.tail], special=True)
+    around = [f"{template.head}{TASK}\n\n", f"\n\n{QUESTION}{template.tail}"]
+    head, tail = session.tokenize(child, around, special=True)
     if session.model_says.get("adds_bos") and facts.bos_id is not None and head[:1] != [facts.bos_id]:
         head = [facts.bos_id, *head]
     needles: dict[int, Tokens] = {
@@ -215,7 +215,7 @@ def _stage(session: Session, grid: _Grid, cells: Sequence[NeedleCell]) -> Needle
         lengths=session.settings.lengths,
         depths=session.settings.depths,
         prefix="shared" if grid.shared else "fresh",
-        notes=(_SHARED if grid.shared else _FRESH, _SPARED),
+        notes=(f'Before the text: "{TASK}" After it: "{QUESTION}"', _SHARED if grid.shared else _FRESH, _SPARED),
     )
 
 
