@@ -22,5 +22,6 @@ gate 44 generated   python ci/generate.py --check
 gate 45 patch-lint  tqforge patch lint
 gate 46 export      tqforge patch export --check
 gate 47 wheel       bash ci/wheel.sh
-gate 48 tests       python -m pytest
+gate 48 upstream    bash ci/upstream_tests.sh
+gate 49 tests       python -m pytest
 printf '\nall gates passed in %d s\n' "$SECONDS"

@@ -11,7 +11,7 @@ mkdir "$scratch/home" "$scratch/elsewhere"
 "$scratch/venv/bin/pip" install --quiet "$scratch"/dist/*.whl
 
 cd "$scratch/elsewhere"
-export HOME="$scratch/home" TQFORGE_HOME="${TQFORGE_CI_WORKSPACE:-$scratch/workspace}"
+export HOME="$scratch/home" TQFORGE_HOME="${TQFORGE_HOME:-$scratch/workspace}"
 unset PYTHONPATH
 tqforge="$scratch/venv/bin/tqforge"
 "$tqforge" build
