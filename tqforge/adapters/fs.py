@@ -132,6 +132,7 @@ def _acquire(stream: TextIO, path: Path) -> None:
                 time.sleep(0.1)
                 continue
             who = holder or "another tqforge"
+            who = f"what {who} left at work when it was killed" if orphaned else who
             raise LockedError(f"The workspace is in use by {who}.", where=str(path)) from None
         return
 

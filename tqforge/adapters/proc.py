@@ -113,7 +113,7 @@ def run(
         encoding="utf-8",
         errors="replace",
         start_new_session=True,
-        pass_fds=tuple(_shared),
+        pass_fds=() if on_start else tuple(_shared),  # who asks for the process id ends its orphans itself
     )
     try:
         if on_start:
