@@ -105,6 +105,8 @@ def _failure(done: proc.Completed, wanted: Wanted) -> Exception:
     what = f"{wanted.project} {wanted.version} could not be downloaded"
     if _NO_NETWORK.search(text):
         return DownloadError(f"{what}: the package index cannot be reached.", where=_last_line(text))
+    if "No matching distribution found" in text:
+        what += ": your package index does not offer it, or cannot be reached"
     return DownloadError(f"{what}.", where=_last_line(text))
 
 
