@@ -106,11 +106,13 @@ def test_target_deleted(toy: Toy, probe: Probe) -> None:
 def test_broken_and_crlf_patch_files(toy: Toy, probe: Probe) -> None:
     one_patch(toy)
     path = toy.add_patch("two", {"src/cache.cpp": ("cache line 20\n", "cache line twenty\n")})
-    # the series must apply to its own base, so the damage is looked at by the prober alone
-    from tqforge.domain.failures import broken_reason
-
-    assert "CRLF" in broken_reason(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert outcomes(probe(toy.variant("v2", {}))) == ["clean", "clean"]
+    toy.add_patch("three", {"src/cache.cpp": ("cache line 5\n", "cache line five\n")})
+    good = path.read_bytes()
+    for data, reason in ((good.replace(b"\n", b"\r\n"), "CRLF"), (good[:-30], "cut off"), (b"", "not in mail format")):
+        path.write_bytes(data)
+        found = probe(toy.variant(f"v{len(data)}", {}))
+        assert outcomes(found) == ["clean", "broken", "clean"]
+        assert reason in str(found[1]["detail"])
 
 
 def test_nothing_is_skipped_and_dependence_is_said(toy: Toy, probe: Probe) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -81,15 +81,18 @@ class _Seen:
 
 
 class Prober:
-    """Tries the patches of one series. `trees` are the trees before and after each patch on its own base."""
+    """Tries the patches of one series. `applied` are those that are no broken files, on their own base."""
 
-    def __init__(
-        self, repository: Repository, series: Series, applied: tuple[AppliedPatch, ...], scratch: Path
-    ) -> None:
+    def __init__(self, repository: Repository, series: Series, applied: Sequence[AppliedPatch], scratch: Path) -> None:
         self.repository, self.series, self.scratch = repository, series, scratch
-        self.base_tree = repository.tree(f"{applied[0].commit}^") if applied else ""
-        self.after = [item.tree for item in applied]
-        self.before = [self.base_tree, *self.after[:-1]]
+        trees = {item.name: item.tree for item in applied}
+        tree = repository.tree(f"{applied[0].commit}^") if applied else ""
+        self.before: list[str] = []
+        self.after: list[str] = []
+        for patch in series.patches:
+            self.before.append(tree)
+            tree = trees.get(patch.name, tree)  # a broken file changes nothing
+            self.after.append(tree)
         self._needs: dict[tuple[int, int], bool] = {}
 
     def run(self, tree: str, progress: Callable[[str], None]) -> list[Result]:

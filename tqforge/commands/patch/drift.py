@@ -14,6 +14,7 @@ from tqforge.context import Context
 from tqforge.domain import applying, driftreport, series, snapshots, source
 from tqforge.domain.drifting import Prober, Result
 from tqforge.domain.driftreport import Drift
+from tqforge.domain.failures import broken_reason
 from tqforge.domain.lock import Shelf
 from tqforge.domain.manifest import load_base
 from tqforge.domain.model import Base
@@ -48,7 +49,8 @@ def _probe(ctx: Context, base: Base, shelf: Shelf, targets: Sequence[str]) -> Dr
     repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
     found = tuple(snapshots.import_snapshot(ctx, repository, base, target) for target in dict.fromkeys(targets))
     with applying.aside(repository, "drift", commit) as work:
-        applied = applying.commit_series(repository, work, chosen)
+        whole = tuple(patch for patch in chosen.patches if not broken_reason(patch.data))
+        applied = applying.commit_series(repository, work, series.Series(chosen.folder, whole))
     results: dict[str, list[Result]] = {}
     place = {patch.title: number for number, patch in enumerate(chosen.patches)}
     total = float(len(found) * len(chosen.patches))
