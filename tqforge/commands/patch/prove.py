@@ -128,8 +128,9 @@ def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, p
     return Bench(
         repository=repository,
         cmake=Tree(
-            source=folder / "source",
-            folder=folder / "build",
+            # laid out like a workspace: what `tqforge build` compiled is found again in ccache
+            source=folder / "git" / base.name,
+            folder=folder / "builds" / base.name / "prove",
             tools=tools,
             environment=building.environment(ctx),
         ),
