@@ -15,3 +15,4 @@ struct Case {
 std::vector<Case> row_cases(ggml_type type);                // SET_ROWS, GET_ROWS, CPY both ways
 std::vector<Case> vec_cases(const Pair & pair, int dk, int dv);
 std::vector<Case> matrix_cases(const Pair & pair, int dk, int dv);
+std::vector<Case> size_cases(const Pair & pair, int dk, int dv);

@@ -112,6 +112,11 @@ kernel void lanes_apart(device const float * in, device float * out, LANES) {
     out[tid] = x + (float) simdgroup;
 }
 
+kernel void shuffle_from_a_returned_lane(device const float * in, device float * out, LANES) {
+    if (lane >= 16) return;
+    out[tid] = simd_shuffle_xor(in[tid], 16) + (float) simdgroup;
+}
+
 kernel void matrix_pointer_not_uniform(device const float * in, device float * out, LANES) {
     simdgroup_float8x8 m;
     simdgroup_load(m, in + (lane < 16 ? 0 : 0) + (lane == 7 ? 8 : 0), 8);
@@ -123,4 +128,4 @@ REGISTER(good) REGISTER(same_value_written_by_all)
 REGISTER(race_read) REGISTER(race_across_simdgroups) REGISTER(race_behind_mem_none) REGISTER(race_write) REGISTER(race_in_kernel_variable)
 REGISTER(uninitialized) REGISTER(uninitialized_kernel_variable)
 REGISTER(beyond_threadgroup_memory) REGISTER(beyond_kernel_variable) REGISTER(beyond_input) REGISTER(beyond_output)
-REGISTER(barrier_in_branch) REGISTER(barrier_after_return) REGISTER(two_barriers) REGISTER(lanes_apart) REGISTER(matrix_pointer_not_uniform)
+REGISTER(barrier_in_branch) REGISTER(barrier_after_return) REGISTER(two_barriers) REGISTER(lanes_apart) REGISTER(shuffle_from_a_returned_lane) REGISTER(matrix_pointer_not_uniform)

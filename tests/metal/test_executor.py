@@ -27,6 +27,7 @@ FAULTS = {
     "two_barriers": "divergence",
     "lanes_apart": "divergence",
     "matrix_pointer_not_uniform": "simdgroup",
+    "shuffle_from_a_returned_lane": "simdgroup",
 }
 
 

@@ -51,7 +51,7 @@ SHARED = {
     ),
     "result-over-scores": shared(VEC, "SMEM_Q + SMEM_S + 2*sgitg*Q*PV", "SMEM_Q + 2*sgitg*Q*PV", "vec", RACE),
     "result-past-the-allocation": shared(
-        VEC, "SMEM_Q + SMEM_S + 2*sgitg*Q*PV", "SMEM_Q + SMEM_S + 64 + 2*sgitg*Q*PV", "vec", "threadgroup-out-of-bounds"
+        VEC, "SMEM_Q + SMEM_S + 2*sgitg*Q*PV", "SMEM_Q + SMEM_S + 256 + 2*sgitg*Q*PV", "vec", "threadgroup-out-of-bounds"
     ),
     "key-of-the-next-row": shared(
         VEC,
@@ -87,8 +87,8 @@ Q4_0 = {
     "supports-op-too-generous": Planted(
         Change(
             "ggml-metal-device.m",
-            "case GGML_TYPE_Q5_1:\n                    break;",
-            "case GGML_TYPE_IQ4_NL:\n                    break;",
+            "case GGML_TYPE_Q8_0:\n                case GGML_TYPE_Q4_0:\n                case GGML_TYPE_Q4_1:",
+            "case GGML_TYPE_IQ4_NL:\n                case GGML_TYPE_Q4_0:\n                case GGML_TYPE_Q4_1:",
         ),
         "vec",
         "missing-kernel",
@@ -111,16 +111,13 @@ TQ3_0 = {
     "sign-in-the-rotation-of-a-block": Planted(
         Change("kernels/dequantize.h", "v[i + n] = a - b;", "v[i + n] = b - a;", ("quantize",)), "rows", WRONG
     ),
-    "sign-vector": Planted(Change("kernels/dequantize.h", "0x696b4b4au", "0x696b4b4bu", ("quantize",)), "rows", WRONG),
-    "rotated-back-by-some-lanes": Planted(
-        Change(
-            VEC,
-            "const float4 res = tq3_0_rotate_back(",
-            "float4 res = 0.0f; if (i < DV4) res = tq3_0_rotate_back(",
-            ("fa_tq3_0",),
-        ),
+    "sign-vector": Planted(
+        Change("kernels/dequantize.h", "ksigns_tq3_0[4*i + 1]", "ksigns_tq3_0[4*i + 2]", ("quantize",)), "rows", WRONG
+    ),
+    "rotation-stops-early": Planted(
+        Change("kernels/dequantize.h", "(short n = 1; n < 8; n *= 2)", "(short n = 1; n < 4; n *= 2)", ("fa_tq3_0",)),
         "vec",
-        "divergence",
+        WRONG,
     ),
     "read-past-the-row": Planted(
         Change("kernels/dequantize.h", "xb->qs + ((3*il) >> 1)", "xb->qs + 1 + ((3*il) >> 1)", ("fa_tq3_0",)),

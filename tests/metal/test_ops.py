@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import pytest
@@ -9,7 +10,6 @@ from hosttools import METAL, Host, Report, Tree
 
 STOCK = ["q4_0/q4_0", "q8_0/q8_0", "f16/f16"]
 OWN = ["tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
-FAMILIES = ["0", "7", "8"]
 
 
 def require(tree: Tree, pair: str) -> None:
@@ -30,29 +30,30 @@ def assert_clean(report: Report) -> None:
     assert report.dispatches, "nothing was dispatched"
 
 
-@pytest.fixture(scope="module")
-def known(host: Host) -> set[str]:
-    """What the checking build finds in the control types, with every shape and GPU family."""
-    found: set[str] = set()
-    for pair in STOCK:
-        for family in FAMILIES:
-            report = host.direct("--pair", pair, *suites(pair), family=family)
-            assert_clean(report)
-            found |= report.known()
-    return found
+@functools.cache
+def run_cases(host: Host, pair: str, variant: str, order: str, family: str = "7") -> Report:
+    return host.direct("--pair", pair, *suites(pair), variant=variant, order=order, family=family)
 
 
 @pytest.mark.parametrize("pair", STOCK + OWN)
-@pytest.mark.parametrize("order", ["reverse", "shuffle:1"])
-@pytest.mark.parametrize("variant", ["fast", "check"])
+@pytest.mark.parametrize(("variant", "order"), [("check", "reverse"), ("check", "shuffle:1"), ("fast", "shuffle:2")])
 def test_cases_agree_with_float64(host: Host, tree: Tree, pair: str, order: str, variant: str) -> None:
     require(tree, pair)
-    report = host.direct("--pair", pair, *suites(pair), variant=variant, order=order)
+    report = run_cases(host, pair, variant, order)
     assert_clean(report)
     assert re.search(r"^[1-9]\d* cases, 0 failed$", report.output, re.M)
 
 
-def test_every_suppression_is_still_needed(known: set[str]) -> None:
+@pytest.mark.parametrize("pair", ["q4_0/q4_0", *OWN])
+@pytest.mark.parametrize("family", ["0", "8"])
+def test_other_gpu_families(host: Host, tree: Tree, pair: str, family: str) -> None:
+    """The tuning tables pick other variants of the kernels; family 7 is the default above."""
+    require(tree, pair)
+    assert_clean(run_cases(host, pair, "check", "reverse", family))
+
+
+def test_every_suppression_is_still_needed(host: Host) -> None:
+    known = {k for pair in STOCK for k in run_cases(host, pair, "check", "reverse").known()}
     listed = set(re.findall(r"^id: (\S+)$", (METAL / "suppressions.txt").read_text(encoding="utf-8"), re.M))
     assert listed - known == set(), "remove what no longer happens from metal/suppressions.txt"
 
@@ -117,7 +118,13 @@ HEADS = ["32", "96", "96/64", "192", "192/128", "256", "320/256", "512", "576/51
 def test_all_head_sizes(host: Host, tree: Tree, pair: str) -> None:
     require(tree, pair)
     heads = [a for h in HEADS for a in ("--heads", h)]
-    assert_clean(host.direct("--pair", pair, *heads, "--suite", "vec", variant="check"))
+    report = host.direct("--pair", pair, *heads, "--suite", "sizes")
+    assert_clean(report)
+    key, value = pair.split("/")
+    stem = "kernel_flash_attn_ext_vec_" + (key if key == value else f"{key}_{value}")
+    assert {
+        f"{stem}_dk{dk}_dv{dv or dk}" for dk, _, dv in (h.partition("/") for h in HEADS)
+    } <= report.dispatches.keys()
 
 
 BACKEND_OPS = [
@@ -139,7 +146,7 @@ def test_upstreams_cases_for_rows(host: Host, tree: Tree, op: str, pattern: str,
 )
 def test_upstreams_cases_for_attention(host: Host, tree: Tree, keys: str, values: str) -> None:
     require(tree, f"{keys}/{values}")
-    shapes = r"hsk=64,hsv=64,.*nr23=\[(1|4),1\],kv=113,nb=(1|3|32),"
+    shapes = r"hsk=64,hsv=64,.*nr23=\[[124],[13]\],kv=(96|113|131|200),nb=(1|3|7|20|24|32),"
     run_backend_ops(host, "FLASH_ATTN_EXT", f"{shapes}.*type_K={keys},type_V={values},permute=\\[0,1,2,3\\]")
 
 

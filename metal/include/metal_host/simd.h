@@ -48,14 +48,16 @@ template <typename T> T collective(::metal_host::Loc loc, T x, int k, ::metal_ho
 METAL_HOST_REDUCE(simd_sum, p + q) METAL_HOST_REDUCE(simd_product, p*q) METAL_HOST_REDUCE(simd_max, max(p, q))
 METAL_HOST_REDUCE(simd_min, min(p, q)) METAL_HOST_REDUCE(simd_and, p & q) METAL_HOST_REDUCE(simd_or, p | q)
 
-// a lane that is not there is undefined in Metal: the own value comes back
-#define METAL_HOST_SHUFFLE(name, source)                                                                                 \
+// The value of a lane that is not there is undefined in Metal. At the ends of _up and _down kernels ignore it, and the own
+// value comes back; elsewhere it is an error.
+#define METAL_HOST_SHUFFLE(name, source, open_ended)                                                                     \
     template <typename T> T name(T x, ushort k_, METAL_HOST_AT) { METAL_HOST_COLLECTIVE(name, k_,                        \
         for (int i = 0; i < 32; ++i) if (lanes.active(i)) {                                                              \
             const int k = lanes[i].k; (void) k; const int s = (source);                                                  \
+            if (!open_ended && !lanes.active(s)) metal_host_fail(#name " reads a lane that is not active");              \
             lanes[i].out = lanes.active(s) ? lanes[s].in : lanes[i].in; }) }
-METAL_HOST_SHUFFLE(simd_shuffle, k) METAL_HOST_SHUFFLE(simd_broadcast, k) METAL_HOST_SHUFFLE(simd_shuffle_xor, i ^ k)
-METAL_HOST_SHUFFLE(simd_shuffle_down, i + k) METAL_HOST_SHUFFLE(simd_shuffle_up, i - k)
+METAL_HOST_SHUFFLE(simd_shuffle, k, false) METAL_HOST_SHUFFLE(simd_broadcast, k, false) METAL_HOST_SHUFFLE(simd_shuffle_xor, i ^ k, false)
+METAL_HOST_SHUFFLE(simd_shuffle_down, i + k, true) METAL_HOST_SHUFFLE(simd_shuffle_up, i - k, true)
 
 template <typename T> T simd_broadcast_first(T x, METAL_HOST_AT) { METAL_HOST_COLLECTIVE(simd_broadcast_first, 0,
     int first = 0;
