@@ -57,6 +57,7 @@ def context(workspace: Path) -> Context:
 
 def build(workspace: Path, folder: Path, options: Options | None = None, tree: str = "a" * 40) -> Built:
     """Build the toy; its load check is taken as passed."""
+    (workspace / "bindings" / "upstream" / "llama_cpp").mkdir(parents=True, exist_ok=True)
     return building.build(context(workspace), prepared(folder, tree), options or Options(), lambda: Path("no-model"))
 
 

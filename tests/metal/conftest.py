@@ -3,46 +3,79 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hosttools import Host, Tree, build_host, clang
+from hosttools import Host, Tree, build_host, cache
 
+from tqforge.adapters import toolchain
+from tqforge.adapters.console import Output
+from tqforge.commands import build as build_command
+from tqforge.context import Context
+from tqforge.domain import building
+from tqforge.domain.building import Built
+from tqforge.domain.buildplan import Options
+from tqforge.errors import DownloadError
 from tqforge.workspace import Workspace
-
-
-def _built_tree() -> Tree | None:
-    named = os.environ.get("TQFORGE_LLAMA_DIR"), os.environ.get("TQFORGE_LLAMA_LIB_DIR")
-    if named[0] and named[1]:
-        return Tree(Path(named[0]).absolute(), Path(named[1]).absolute())
-    workspace = Workspace.locate()
-    for library in sorted((workspace.root / "builds").glob("*/*/bin/libggml-base.so")):
-        base = library.parents[2].name
-        if workspace.checkout(base).is_dir():
-            return Tree(workspace.checkout(base), library.parent)
-    return None
 
 
 @pytest.fixture(scope="session")
 def compiler() -> str:
-    found = clang()
+    """clang++ for the host."""
+    found = toolchain.clang_for_metal()
     if found is None:
-        pytest.skip(
-            "deferred: the Metal host needs clang 19 or newer (Debian, Ubuntu: apt-get install clang-19 llvm-19)"
-        )
-    return found
+        pytest.skip("deferred: the Metal host needs clang 19 (Debian, Ubuntu: apt-get install clang-19 llvm-19)")
+    return str(found.path)
 
 
 @pytest.fixture(scope="session")
-def tree() -> Tree:
-    found = _built_tree()
-    if found is None:
-        pytest.skip(
-            "deferred: no built llama.cpp; run `tqforge build`, or set TQFORGE_LLAMA_DIR and TQFORGE_LLAMA_LIB_DIR"
-        )
-    return found
+def named_tree() -> Tree | None:
+    """A tree that the environment names, with the folder of its libraries."""
+    root, libraries = os.environ.get("TQFORGE_TEST_TREE"), os.environ.get("TQFORGE_TEST_LIBRARY")
+    return Tree(Path(root), Path(libraries)) if root and libraries else None
+
+
+@pytest.fixture(scope="session")
+def built(compiler: str) -> tuple[Context, Built]:
+    """The patched library of the workspace that tests/build uses too: built once, found again by its stamp."""
+    ctx = Context(workspace=Workspace(cache() / "patched"), out=Output(json_mode=False))
+    source = os.environ.get("TQFORGE_TEST_SOURCE", "archive")
+    with ctx.workspace.lock("the tests"):
+        try:
+            return ctx, build_command.ensure(ctx, base="upstream", source=source, options=Options(targets=("llama",)))[
+                0
+            ]
+        except DownloadError as error:
+            pytest.skip(f"deferred: {error.what}")
+
+
+@pytest.fixture(scope="session")
+def tree(request: pytest.FixtureRequest, named_tree: Tree | None) -> Tree:
+    """The patched llama.cpp. TQFORGE_TEST_TREE and TQFORGE_TEST_LIBRARY name another."""
+    if named_tree is not None:
+        return named_tree
+    done: Built = request.getfixturevalue("built")[1]
+    return Tree(Path(done.stamp.checkout), done.bin)
 
 
 @pytest.fixture(scope="session")
 def host(tree: Tree, compiler: str) -> Host:
     return build_host(tree, compiler)
+
+
+@pytest.fixture(scope="session")
+def program(request: pytest.FixtureRequest, named_tree: Tree | None) -> Callable[[str], Path]:
+    """A test program of the tree, built if need be."""
+
+    def find(name: str) -> Path:
+        if named_tree is not None:
+            if not (named_tree.libraries / name).exists():
+                pytest.skip(f"deferred: no {name} in {named_tree.libraries}")
+            return named_tree.libraries / name
+        ctx, done = request.getfixturevalue("built")
+        with ctx.workspace.lock("the tests"):
+            building.ensure_targets(ctx, done, [name])
+        return Path(done.bin / name)
+
+    return find

@@ -38,18 +38,6 @@ def tool(name: str) -> ModuleType:
     return module
 
 
-def clang() -> str | None:
-    """The newest clang++ that can build the host."""
-    for version in range(25, 18, -1):
-        if found := shutil.which(f"clang++-{version}"):
-            return found
-    plain = shutil.which("clang++")
-    if plain and not sys.platform.startswith("darwin"):
-        major = subprocess.run([plain, "-dumpversion"], capture_output=True, text=True, check=True).stdout.split(".")[0]
-        return plain if int(major) >= 19 else None
-    return None
-
-
 @dataclass(frozen=True)
 class Tree:
     """A llama.cpp source tree and the folder with its built libraries."""
@@ -142,8 +130,9 @@ def _inputs(tree: Tree) -> list[Path]:
 
 
 def cache() -> Path:
-    chosen = os.environ.get("TQFORGE_TEST_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("tqforge", appauthor=False)) / "tests"
+    """Where builds outlive a test run: `TQFORGE_TEST_CACHE`, else the user's cache folder."""
+    named = os.environ.get("TQFORGE_TEST_CACHE")
+    return Path(named) if named else Path(platformdirs.user_cache_dir("tqforge-tests", appauthor=False))
 
 
 def build_host(tree: Tree, compiler: str) -> Host:

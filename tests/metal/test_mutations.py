@@ -51,7 +51,11 @@ SHARED = {
     ),
     "result-over-scores": shared(VEC, "SMEM_Q + SMEM_S + 2*sgitg*Q*PV", "SMEM_Q + 2*sgitg*Q*PV", "vec", RACE),
     "result-past-the-allocation": shared(
-        VEC, "SMEM_Q + SMEM_S + 2*sgitg*Q*PV", "SMEM_Q + SMEM_S + 256 + 2*sgitg*Q*PV", "vec", "threadgroup-out-of-bounds"
+        VEC,
+        "SMEM_Q + SMEM_S + 2*sgitg*Q*PV",
+        "SMEM_Q + SMEM_S + 256 + 2*sgitg*Q*PV",
+        "vec",
+        "threadgroup-out-of-bounds",
     ),
     "key-of-the-next-row": shared(
         VEC,

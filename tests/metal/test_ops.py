@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hosttools import METAL, Host, Report, Tree
@@ -136,26 +138,27 @@ BACKEND_OPS = [
 
 @pytest.mark.parametrize("name", ["q4_0", "q8_0", "tq3_0"])
 @pytest.mark.parametrize(("op", "pattern"), BACKEND_OPS)
-def test_upstreams_cases_for_rows(host: Host, tree: Tree, op: str, pattern: str, name: str) -> None:
+def test_upstreams_cases_for_rows(
+    host: Host, tree: Tree, program: Callable[[str], Path], op: str, pattern: str, name: str
+) -> None:
     require(tree, f"{name}/{name}")
-    run_backend_ops(host, op, pattern.format(t=name))
+    run_backend_ops(host, program, op, pattern.format(t=name))
 
 
 @pytest.mark.parametrize(
     ("keys", "values"), [("q4_0", "q4_0"), ("tq3_0", "tq3_0"), ("q8_0", "tq3_0"), ("f16", "tq3_0")]
 )
-def test_upstreams_cases_for_attention(host: Host, tree: Tree, keys: str, values: str) -> None:
+def test_upstreams_cases_for_attention(
+    host: Host, tree: Tree, program: Callable[[str], Path], keys: str, values: str
+) -> None:
     require(tree, f"{keys}/{values}")
     shapes = r"hsk=64,hsv=64,.*nr23=\[[124],[13]\],kv=(96|113|131|200),nb=(1|3|7|20|24|32),"
-    run_backend_ops(host, "FLASH_ATTN_EXT", f"{shapes}.*type_K={keys},type_V={values},permute=\\[0,1,2,3\\]")
+    run_backend_ops(host, program, "FLASH_ATTN_EXT", f"{shapes}.*type_K={keys},type_V={values},permute=\\[0,1,2,3\\]")
 
 
-def run_backend_ops(host: Host, op: str, pattern: str) -> None:
-    program = host.tree.libraries / "test-backend-ops"
-    if not program.exists():
-        pytest.skip("deferred: test-backend-ops is not built beside the libraries")
+def run_backend_ops(host: Host, program: Callable[[str], Path], op: str, pattern: str) -> None:
     report = host.run(
-        [program, "test", "-b", "MTL0", "-o", op, "-p", pattern],
+        [program("test-backend-ops"), "test", "-b", "MTL0", "-o", op, "-p", pattern],
         "fast",
         expect_dispatches="1",
         env={"LLAMA_TEST_FA_VEC_DISABLE": "1"},

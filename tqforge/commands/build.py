@@ -7,11 +7,13 @@ from pathlib import Path
 
 from tqforge.context import Context
 from tqforge.domain import building, preparing
+from tqforge.domain import source as sources
 from tqforge.domain.building import Built, ModelSource
 from tqforge.domain.buildplan import Options
 from tqforge.domain.manifest import load_base, load_models
 from tqforge.domain.model import Prepared
 from tqforge.domain.models import fetch_model_file
+from tqforge.errors import DownloadError
 
 
 def run(ctx: Context, *, base: str | None, source: str, options: Options) -> int:
@@ -30,6 +32,10 @@ def ensure(
     options, pin = options or Options(), load_base(base)
     building.preflight(options)
     prepared = preparing.prepare(ctx, pin, source=source)
+    try:
+        sources.ensure_bindings(ctx, pin)
+    except DownloadError as error:
+        ctx.out.warn(f"{error.what} Without the bindings of this base the library cannot be loaded now.")
     return building.build(ctx, prepared, options, load_model(ctx)), prepared
 
 

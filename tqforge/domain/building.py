@@ -137,11 +137,14 @@ def _reuse(job: _Job, stamp: Stamp, model: ModelSource) -> Built:
 
 def _check(job: _Job, model: ModelSource) -> LoadCheck:
     job.ctx.out.step("Loading the library in a child process and decoding with a tq3_0 cache")
+    bindings = job.ctx.workspace.bindings(job.prepared.base.name)
+    if not (bindings / "llama_cpp").is_dir():
+        return LoadCheck(status="deferred", reason="the library was not loaded, because its bindings are not at hand")
     if job.plan.metal:
         job.ctx.out.say("  the first launch compiles the Metal kernels; this can take a minute or two")
     request = loadcheck.Request(
         library=job.folder / "bin",
-        bindings=job.ctx.workspace.bindings(job.prepared.base.name),
+        bindings=bindings,
         log=job.folder / "load.log",
         metal=job.plan.metal,
         threads=job.host.cores,

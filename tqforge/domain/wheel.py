@@ -6,16 +6,14 @@ import json
 import re
 import shutil
 import sys
-import tarfile
 import tempfile
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from tqforge import resources
 from tqforge.adapters import fs, proc
 from tqforge.context import Context
-from tqforge.domain import loadcheck, source
+from tqforge.domain import loadcheck
 from tqforge.domain.building import Built, ModelSource
 from tqforge.domain.buildstamp import LoadCheck
 from tqforge.domain.model import Base
@@ -25,7 +23,8 @@ from tqforge.errors import BuildError, ConfigError
 _LIBRARIES = ("llama", "mtmd", "ggml", "ggml-base", "ggml-cpu", "ggml-metal", "ggml-blas")
 _SUFFIX = ".dylib" if sys.platform == "darwin" else ".so"
 _VERSION = re.compile(r'^__version__ = "[^"]*"$', re.MULTILINE)
-_LICENSES = ("LICENSE.md", "vendor/llama.cpp/LICENSE")
+#: What the bindings of every pinned release import.
+REQUIRES = ("typing-extensions>=4.5.0", "numpy>=1.20.0", "diskcache>=5.6.1", "jinja2>=2.11.3")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,23 +42,20 @@ def version(release: str, tree: str) -> str:
     return f"{release}+tq.{short}"
 
 
-def project_file(pyproject: dict[str, Any], name: str) -> str:
+def project_file(name: str) -> str:
     """The pyproject.toml of the wheel: the metadata of the bindings, nothing to compile."""
-    project = pyproject["project"]
     lines = [
         '[build-system]\nrequires = ["scikit-build-core"]\nbuild-backend = "scikit_build_core.build"\n',
         "[project]",
-        f"name = {json.dumps(project['name'])}",
+        'name = "llama_cpp_python"',
         f"version = {json.dumps(name)}",
-        f"description = {json.dumps(project['description'] + ' (with the tq3_0 cache type, by tqforge)')}",
-        f"requires-python = {json.dumps(project['requires-python'])}",
-        f"dependencies = {json.dumps(project['dependencies'])}",
+        'description = "Python bindings for llama.cpp, with the tq3_0 cache type (by tqforge)"',
+        'requires-python = ">=3.8"',
+        f"dependencies = {json.dumps(REQUIRES)}",
         'license = { text = "MIT" }\n',
-        "[project.optional-dependencies]",
-        f"server = {json.dumps(project['optional-dependencies']['server'])}\n",
         '[tool.scikit-build]\nminimum-version = "0.10"',
         'wheel.cmake = false\nwheel.platlib = true\nwheel.py-api = "py3"\nwheel.packages = ["llama_cpp"]',
-        'wheel.license-files = ["LICENSE*"]',
+        'wheel.license-files = ["licenses/*"]',
     ]
     return "\n".join(lines) + "\n"
 
@@ -96,27 +92,16 @@ def _stage(ctx: Context, base: Base, built: Built, stage: Path, named: str) -> N
     if count != 1:
         raise ConfigError("The bindings do not name their version as expected.", where=str(init))
     init.write_text(text, encoding="utf-8")
-    _write_metadata(ctx, base, built, stage, named)
+    _write_metadata(built, stage, named)
 
 
-def _write_metadata(ctx: Context, base: Base, built: Built, stage: Path, named: str) -> None:
-    top = f"{base.archive.filename.removesuffix('.tar.gz')}/"
-    with tarfile.open(source.obtain_archive(ctx, base.archive)) as archive:
-        for number, name in enumerate(_LICENSES):
-            (stage / f"LICENSE-{number}.txt").write_bytes(_member(archive, top + name))
-        pyproject = tomllib.loads(_member(archive, f"{top}pyproject.toml").decode("utf-8"))
-    (stage / "pyproject.toml").write_text(project_file(pyproject, named), encoding="utf-8")
+def _write_metadata(built: Built, stage: Path, named: str) -> None:
+    shutil.copytree(resources.third_party() / "licenses", stage / "licenses")
+    (stage / "pyproject.toml").write_text(project_file(named), encoding="utf-8")
     keys = built.stamp.model_dump(
         mode="json", include={"base", "commit", "tree", "series_sha256", "arguments", "version"}
     )
     (stage / "llama_cpp" / "tqforge.json").write_text(json.dumps(keys, indent=2) + "\n", encoding="utf-8")
-
-
-def _member(archive: tarfile.TarFile, name: str) -> bytes:
-    found = archive.extractfile(name)
-    if found is None:
-        raise ConfigError(f"The archive holds no {name}.")
-    return found.read()
 
 
 def _pack(stage: Path, dist: Path) -> Path:
