@@ -13,6 +13,7 @@ import psutil
 import pytest
 import toyproject as toy
 
+from tqforge.adapters import toolchain
 from tqforge.domain import building, loadcheck, machine
 from tqforge.domain.buildplan import Options
 from tqforge.domain.buildstamp import STAMP, LoadCheck
@@ -131,6 +132,16 @@ def test_further_targets_are_built_when_asked_for(case: Case) -> None:
     assert case.build().reasons == ()
     with pytest.raises(BuildError, match="unknown target"):
         building.ensure_targets(toy.context(case.workspace), built, ("test-nothing",))
+
+
+def test_further_targets_are_built_when_the_cmake_of_the_first_build_is_gone(case: Case) -> None:
+    built = case.build()
+    for name in ("CMakeCache.txt", "build.ninja"):
+        path = built.folder / name
+        path.write_text(path.read_text().replace(str(toolchain.tools().cmake.path), "/gone/cmake"))
+    building.ensure_targets(toy.context(case.workspace), built, ("test-toy",))
+    assert (built.bin / "test-toy").is_file()
+    assert "/gone/cmake" not in (built.folder / "build.ninja").read_text()
 
 
 def test_a_library_that_fails_its_load_check_is_no_build(case: Case) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +38,18 @@ class Tree:
     @property
     def is_configured(self) -> bool:
         return (self.folder / "build.ninja").is_file()
+
+    @property
+    def lost_its_cmake(self) -> bool:
+        """The CMake that configured the folder is gone, as after a virtual environment was made anew."""
+        found = re.search(r"^CMAKE_COMMAND:INTERNAL=(.+)$", self._cache(), re.MULTILINE)
+        return found is not None and not Path(found[1]).exists()
+
+    def _cache(self) -> str:
+        try:
+            return (self.folder / "CMakeCache.txt").read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
 
     def configure(self, arguments: Sequence[str], *, fresh: bool) -> proc.Completed:
         """Run CMake; `fresh` forgets what an earlier run found out about the tool chain. Raises ProcessError."""

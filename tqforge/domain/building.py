@@ -209,10 +209,21 @@ def ensure_targets(ctx: Context, built: Built, targets: Sequence[str]) -> None:
         environment=environment(ctx),
     )
     tree.end_orphans()
+    if tree.lost_its_cmake:
+        ctx.out.step("Configuring again: the CMake that configured this build is gone")
+        _reconfigure(tree)
     missing = [name for name in targets if not (built.bin / name).exists()]
     if missing:
         ctx.out.step(f"Building {', '.join(missing)}")
     _ninja(ctx, tree, targets, buildplan.jobs(toolchain.host()))
+
+
+def _reconfigure(tree: Tree) -> None:
+    """With the options that CMake's own cache holds."""
+    try:
+        tree.configure([], fresh=False)
+    except proc.ProcessError as error:
+        raise explain(error, tree.configure_log) from error
 
 
 def known_programs(built: Built) -> set[str]:
