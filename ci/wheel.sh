@@ -10,6 +10,8 @@ python -m venv "$scratch/venv"
 mkdir "$scratch/home" "$scratch/elsewhere"
 "$scratch/venv/bin/pip" install --quiet "$scratch"/dist/*.whl
 
+# The compiler cache is the caller's: what is built here serves the tests that follow.
+export CCACHE_DIR="${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}"
 cd "$scratch/elsewhere"
 export HOME="$scratch/home" TQFORGE_HOME="${TQFORGE_HOME:-$scratch/workspace}"
 unset PYTHONPATH
