@@ -23,6 +23,9 @@ const Dispatch * dispatch;
 int n_threads, n_live, n_in_barrier;
 uint32_t group_meetings, group_fences;
 bool stopped;
+bool on_scheduler;      // a collective runs on the scheduler's stack, not on a GPU thread's
+
+struct Stopped {};      // leaves such a collective
 
 bool same_place(const Loc & a, const Loc & b) { return a.line == b.line && a.col == b.col && a.op == b.op && a.file == b.file; }
 
@@ -107,12 +110,19 @@ void report_divergence() {
 // nothing is runnable: let those go on whom only returned threads would keep waiting; false: nobody can
 bool resolve() {
     bool any = false;
-    for (unsigned g = 0; (int) g*SIMD_WIDTH < n_threads; ++g) {
-        if (const unsigned mask = gathered(g)) {
-            complete_collective(g, mask);
-            any = true;
+    on_scheduler = true;
+    try {
+        for (unsigned g = 0; (int) g*SIMD_WIDTH < n_threads; ++g) {
+            if (const unsigned mask = gathered(g)) {
+                complete_collective(g, mask);
+                any = true;
+            }
         }
+    } catch (const Stopped &) {
+        metal_host_lane = nullptr;
     }
+    on_scheduler = false;
+    if (stopped) return false;
     if (any) return true;
     if (n_in_barrier && n_in_barrier == n_live) {
         const GpuThread * t = std::find_if(threads, threads + n_threads, [](const GpuThread & x) { return x.state != State::DONE; });
@@ -169,6 +179,7 @@ Progress fences(const GpuThread & t) { return {group_fences, simdgroups[t.simdgr
 
 void stop() {
     stopped = true;
+    if (on_scheduler) throw Stopped();
     fiber_switch(current_thread().fiber, scheduler);
     __builtin_unreachable();
 }
