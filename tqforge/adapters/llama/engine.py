@@ -31,6 +31,15 @@ class ContextSpec:
     flash_attention: bool = True
 
 
+@dataclass
+class Held:
+    """A context that waits while another is in use."""
+
+    context: Any
+    spec: ContextSpec
+    used: int
+
+
 class Engine:
     """A loaded model and its current context."""
 
@@ -97,6 +106,12 @@ class Engine:
                 remedy="Choose another pair with --pairs, or a shorter length with --lengths.",
             )
         self._spec, self._used = spec, 0
+
+    def exchange(self, other: Held | None = None) -> Held | None:
+        """Put another context in the place of the current one, and give that back."""
+        held = Held(self._context, self._spec, self._used) if self._context and self._spec else None
+        self._context, self._spec, self._used = (other.context, other.spec, other.used) if other else (None, None, 0)
+        return held
 
     def cells(self) -> int:
         return int(self._api.llama_n_ctx(self._context))

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from tqforge.adapters.llama import ccodec, protocol
+from tqforge.adapters.llama import ccodec, protocol, timing
 from tqforge.adapters.llama.divergence import compare
 from tqforge.adapters.llama.engine import ContextSpec, Engine, Tick
 from tqforge.adapters.llama.native import Native
@@ -31,6 +31,8 @@ class Worker:
     def __init__(self) -> None:
         self._native: Native | None = None
         self._engine: Engine | None = None
+        self._bench: timing.Bench | None = None
+        self._cpus: list[int] = []
 
     @property
     def native(self) -> Native:
@@ -123,6 +125,28 @@ class Worker:
         self.engine.close_context()
         columns = {name: [getattr(one, name) for one in scores] for name in ("nll", "kl", "same_top")}
         return {**columns, "rotation": self.native.log.rotation()}
+
+    def bench_open(self, args: Args, _tick: Tick) -> Args:
+        """One context per entry of `contexts`, all kept open; the process stays on `threads` CPUs where it can."""
+        self.bench_close({}, _tick)
+        self._cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        pinned = timing.pin(int(args["threads"]))
+        self._bench = timing.Bench(self.engine, [ContextSpec(**spec) for spec in args["contexts"]])
+        return {"cpus": pinned}
+
+    def bench_run(self, args: Args, tick: Tick) -> Args:
+        """Evaluate `tokens` in context `index` after its first `keep` tokens; how long that took."""
+        if self._bench is None:
+            raise LoadError("No contexts are open.")
+        index, keep = int(args["index"]), int(args["keep"])
+        return self._bench.run(index, keep, args["tokens"], single=bool(args["single"]), tick=tick)
+
+    def bench_close(self, _args: Args, _tick: Tick) -> Args:
+        if self._bench is not None:
+            self._bench.close()
+            self._bench = None
+            timing.unpin(self._cpus)
+        return {}
 
     def encoders(self, args: Args, _tick: Tick) -> Args:
         return {"encoders": ccodec.encoders(self.native, args["type"])}

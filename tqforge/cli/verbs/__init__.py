@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from tqforge.cli.verbs import build, doctor, env, patch, pr, report, run, status, verify, wheel
+from tqforge.cli.verbs import bench, build, doctor, env, patch, pr, report, run, status, verify, wheel
 
-_VERBS = (build, verify, report, status, doctor, run, env, wheel, patch, pr)
+_VERBS = (build, verify, bench, report, status, doctor, run, env, wheel, patch, pr)
 
 
 def register(app: typer.Typer) -> None:

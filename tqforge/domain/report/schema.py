@@ -236,6 +236,7 @@ class SpeedRow(Record):
     ratio_f16: Interval | None
     rounds: int
     note: str = ""
+    depth_share: float | None = None  # of the time per token: what depth 0 does not have, attention above all
 
 
 class PlanRow(Record):
@@ -310,9 +311,14 @@ class QualityStage(_Stage):
 
 
 class SpeedStage(_Stage):
+    """`rows` were measured through the bindings, `llama_bench` by upstream's program of the same build."""
+
     name: Literal["speed"] = "speed"
     threads: int = 0
     rows: tuple[SpeedRow, ...] = ()
+    llama_bench: tuple[SpeedRow, ...] = ()
+    spread: float | None = None  # of repeated rates around their median, the middle one of all rows
+    busy: float | None = None  # share of the CPUs that this run had while it was measured
 
 
 class PlanStage(_Stage):

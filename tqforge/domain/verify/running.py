@@ -23,12 +23,13 @@ from tqforge.domain.report.schema import (
     QualityStage,
     Report,
     RunSettings,
+    SpeedStage,
     Stage,
     Status,
 )
 from tqforge.domain.verify.session import DeferredError, Session
 from tqforge.domain.verify.settings import N_BATCH
-from tqforge.domain.verify.stages import codec, memory, needle, quality, source
+from tqforge.domain.verify.stages import codec, memory, needle, quality, source, speed
 from tqforge.errors import TqforgeError
 
 #: One entry per stage, in the order they run: how it runs, and an empty record for when it could not.
@@ -38,6 +39,7 @@ STAGES: dict[str, tuple[Callable[[Session], Stage], Callable[[Status], Stage]]] 
     "memory": (memory.run, lambda status: MemoryStage(status=status)),
     "needle": (needle.run, lambda status: NeedleStage(status=status)),
     "quality": (quality.run, lambda status: QualityStage(status=status)),
+    "speed": (speed.run, lambda status: SpeedStage(status=status)),
 }
 _WORST_FIRST = (Status.ERROR, Status.FAILED, Status.INCONCLUSIVE)
 

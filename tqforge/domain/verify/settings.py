@@ -10,7 +10,7 @@ from tqforge.errors import UsageError
 
 Profile = Literal["quick", "full", "custom"]
 
-STAGES = ("source", "codec", "memory", "needle", "quality")
+STAGES = ("source", "codec", "memory", "needle", "quality", "speed")
 CONTROL = Pair("f16", "f16")
 DEFAULT_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
 N_BATCH = 512
@@ -31,6 +31,11 @@ class Settings:
     quality_prefix: int
     quality_scored: int
     codec_blocks: int
+    speed_depths: tuple[int, ...] = (0, 2048, 4096, 8192)
+    speed_prefill: int = 512
+    speed_decode: int = 16
+    speed_rounds: int = 5
+    speed_llama_bench: bool = True
     threads: int = 0
     gpu_layers: int = 999
     timeout: float = 900.0
@@ -43,6 +48,12 @@ class Settings:
 
 QUICK = Settings(
     profile="quick",
+    stages=tuple(name for name in STAGES if name != "speed"),  # minutes by themselves: --full, --stage or bench
+    speed_depths=(0, 1024),
+    speed_prefill=256,
+    speed_decode=8,
+    speed_rounds=3,
+    speed_llama_bench=False,
     lengths=(512,),
     depths=(0.1, 0.5, 0.9),
     seeds=(0, 1, 2),
@@ -87,6 +98,11 @@ def _length(word: str) -> int:
     if value <= 0:
         raise ValueError(word)
     return value
+
+
+def parse_fills(text: str) -> tuple[int, ...]:
+    """`0,2k,4096`: tokens in the cache before a rate is measured."""
+    return tuple(sorted({0 if word == "0" else parse_lengths(word)[0] for word in _words(text)}))
 
 
 def parse_depths(text: str) -> tuple[float, ...]:

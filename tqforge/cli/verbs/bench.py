@@ -1,0 +1,60 @@
+"""`tqforge bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tqforge.cli.app import JsonFlag, context_of, finish
+from tqforge.cli.options import BaseOption, MetalOption, complete_pair
+
+
+def register(app: typer.Typer) -> None:
+    @app.command()
+    def bench(  # noqa: PLR0917 - one parameter per option
+        ctx: typer.Context,
+        model: Annotated[
+            str | None, typer.Option("--model", "-m", help="A name from models.toml, or a GGUF file.")
+        ] = None,
+        pairs: Annotated[
+            str | None,
+            typer.Option(help="K/V pairs, as f16,q8_0/tq3_0 (f16 is always added).", autocompletion=complete_pair),
+        ] = None,
+        depths: Annotated[str | None, typer.Option(help="Tokens in the cache, as 0,2k,4096.")] = None,
+        rounds: Annotated[int | None, typer.Option(min=1, max=100, help="How often each rate is taken.")] = None,
+        llama_bench: Annotated[
+            bool, typer.Option("--llama-bench/--no-llama-bench", help="Take the rates with llama-bench as well.")
+        ] = True,
+        base: BaseOption = None,
+        metal: MetalOption = None,
+        threads: Annotated[int | None, typer.Option("--threads", "-t", min=1, help="Threads of llama.cpp.")] = None,
+        out: Annotated[
+            Path | None,
+            typer.Option("--out", "-o", help="Folder of the report (else in the workspace).", file_okay=False),
+        ] = None,
+        library: Annotated[
+            Path | None, typer.Option(help="Another build's library folder.", file_okay=False, exists=True)
+        ] = None,
+        bindings: Annotated[
+            Path | None,
+            typer.Option(help="Folder with the llama_cpp package that fits --library.", file_okay=False, exists=True),
+        ] = None,
+        json: JsonFlag = False,
+    ) -> None:
+        """Measure prefill and decode at depth, every pair beside f16 in the same run."""
+        from tqforge.commands import verify as command
+        from tqforge.domain.verify import settings
+
+        chosen = settings.customized(
+            settings.FULL,
+            stages=("speed",),
+            pairs=settings.parse_pairs(pairs) if pairs else None,
+            speed_depths=settings.parse_fills(depths) if depths else None,
+            speed_rounds=rounds,
+            speed_llama_bench=llama_bench,
+            threads=threads,
+        )
+        where = command.Where(base=base, model=model, metal=metal, library=library, bindings=bindings, out=out)
+        finish(command.run(context_of(ctx, json=json), chosen, where))
