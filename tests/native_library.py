@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,3 +14,8 @@ class Native:
     library: Path
     bindings: Path
     model: Path
+
+
+def heed_interrupts() -> None:
+    """For `preexec_fn`: a test run in the background of a shell ignores SIGINT, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)

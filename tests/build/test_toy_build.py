@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 import toyproject as toy
+from native_library import heed_interrupts
 
 from tqforge.adapters import toolchain
 from tqforge.domain import building, loadcheck, machine
@@ -234,7 +235,8 @@ def test_a_killed_build_leaves_nothing_at_work_and_the_next_one_goes_on(
     case: Case, slow_compiler: Path, how: signal.Signals
 ) -> None:
     slow_compiler.touch()
-    process = subprocess.Popen([sys.executable, toy.__file__, case.workspace, case.source], stderr=subprocess.DEVNULL)
+    words = [sys.executable, toy.__file__, case.workspace, case.source]
+    process = subprocess.Popen(words, stderr=subprocess.DEVNULL, preexec_fn=heed_interrupts)
     folder = case.workspace / "builds" / "upstream"
     try:
         for _ in range(600):

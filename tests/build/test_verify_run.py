@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from native_library import Native
+from native_library import Native, heed_interrupts
 
 from tqforge.adapters import gguf_io
 from tqforge.adapters.console import Output
@@ -176,7 +176,9 @@ def test_interrupt_leaves_a_partial_report_and_exit_130(native: Native, tmp_path
         "--library", str(native.library), "--bindings", str(native.bindings), "--out", str(tmp_path / "out"),
         "--pairs", "tq3_0", "--stage", "codec", "--stage", "needle", "--threads", "1",
     ]  # fmt: skip
-    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        argv, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heed_interrupts
+    )
     try:
         assert process.stderr is not None
         for line in process.stderr:
