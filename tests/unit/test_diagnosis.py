@@ -40,7 +40,16 @@ def test_memory(total: int, level: Level) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "level"), [("2.25.1", Level.BAD), ("2.32.0", Level.GOOD), ("2.39.5", Level.GOOD), ("3.0", Level.GOOD)]
+    ("version", "level"),
+    [
+        ("2.25.1", Level.BAD),
+        ("2.31.8", Level.BAD),
+        ("2.32.0", Level.OPTIONAL),
+        ("2.37.7", Level.OPTIONAL),
+        ("2.38.0", Level.GOOD),
+        ("2.39.5", Level.GOOD),
+        ("3.0", Level.GOOD),
+    ],
 )
 def test_git(version: str, level: Level) -> None:
     assert diagnosis.git(Tool(name="git", path=Path("/usr/bin/git"), version=version)).level is level

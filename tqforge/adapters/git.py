@@ -21,6 +21,9 @@ from tqforge.errors import DiskFullError, DownloadError, ToolchainError
 if TYPE_CHECKING:
     from git import Repo  # noqa: TID251 - this module is the door
 
+#: GIT_CONFIG_GLOBAL came with 2.32, `git merge-tree --write-tree` with 2.38.
+OLDEST, OLDEST_TO_MERGE = (2, 32), (2, 38)
+INSTALL = "Install git 2.38 or newer."
 IDENTITY = "tqforge"
 EMAIL = "tqforge@localhost"
 #: Settings that would change bytes or ids. They win over the repository's own configuration as well.
@@ -70,6 +73,7 @@ _SETTINGS = {
     "safe.directory": "*",
 }
 _DISK_FULL = re.compile("No space left on device|Out of diskspace|Disk quota exceeded")
+_USAGE = 129  # the exit code of a git that does not know an option
 _PERCENT = re.compile(r"^(?:remote: )?(Counting|Compressing|Receiving|Resolving)[^:]*:\s+(\d+)%")
 
 
@@ -109,7 +113,7 @@ def _run(argv: Sequence[str | Path], *, check: bool = True, **options: object) -
     try:
         done = proc.run(["git", *argv], check=False, **options)  # type: ignore[arg-type]
     except FileNotFoundError:
-        raise ToolchainError("git was not found.", remedy="Install git (2.32 or newer) and run again.") from None
+        raise ToolchainError("git was not found.", remedy=INSTALL) from None
     if not done.ok and _DISK_FULL.search(done.stdout + done.stderr):
         raise DiskFullError("The disk is full.", where=str(options.get("cwd", "")))
     if check and not done.ok:
@@ -206,6 +210,8 @@ class Repository:
         self.git("checkout-index", f"--prefix={files}/", "--", ".gitattributes", env=env, check=False)
         argv = ["merge-tree", "--write-tree", "-z", "--name-only", "--messages", *sides]
         done = _run(argv, check=False, cwd=files, env=hermetic_env(files.parent) | env)
+        if done.code == _USAGE:
+            raise ToolchainError("This git cannot merge without a work tree: it is too old.", remedy=INSTALL)
         if done.code not in (0, 1):
             raise proc.ProcessError(done)
         return _merge_of(done.stdout, clean=done.ok)

@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from tqforge.adapters import proc
+from tqforge.adapters.git import INSTALL
 from tqforge.domain.model import Host, Tool, Tools
 from tqforge.errors import ToolchainError
 
@@ -131,7 +132,7 @@ def git() -> Tool:
     """git from PATH."""
     path = shutil.which("git")
     if not path:
-        raise ToolchainError("There is no git.", remedy="Install git 2.32 or newer.")
+        raise ToolchainError("There is no git.", remedy=INSTALL)
     said = re.search(r"version ([\d.]+)", _first_line([path, "--version"]))
     return Tool(name="git", path=Path(path), version=said[1] if said else "")
 

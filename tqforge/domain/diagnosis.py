@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tqforge.adapters import toolchain
+from tqforge.adapters.git import INSTALL, OLDEST, OLDEST_TO_MERGE
 from tqforge.domain import machine
 from tqforge.domain.model import Host, Tool
 from tqforge.errors import TqforgeError
@@ -16,7 +17,6 @@ from tqforge.workspace import Workspace
 _GIB = 1 << 30
 _DISK_NEEDED, _DISK_WISHED = 3 * _GIB // 2, 4 * _GIB
 _MEMORY_WISHED = 4 * _GIB
-_OLDEST_GIT = (2, 32)
 
 
 class Level(StrEnum):
@@ -85,8 +85,11 @@ def git(tool: Tool) -> Finding:
     """git, new enough."""
     numbers = tuple(int(part) for part in tool.version.split(".")[:2] if part.isdigit())
     seen = f"{tool.version} at {tool.path}"
-    if numbers < _OLDEST_GIT:
-        return Finding(name="git", level=Level.BAD, seen=seen, remedy="Install git 2.32 or newer.")
+    if numbers < OLDEST:
+        return Finding(name="git", level=Level.BAD, seen=seen, remedy=INSTALL)
+    if numbers < OLDEST_TO_MERGE:
+        remedy = f"Builds work. `tqforge patch drift`, `tqforge patch prove` and `tqforge pr` merge: {INSTALL}"
+        return Finding(name="git", level=Level.OPTIONAL, seen=seen, remedy=remedy)
     return Finding(name="git", level=Level.GOOD, seen=seen)
 
 

@@ -135,5 +135,5 @@ def check_trees(entry: LockedBase, patches: Sequence[AppliedPatch], where: Path)
             raise IntegrityError(
                 f"After {applied.name} the tree is {applied.tree}, the lock says {locked.tree}.",
                 where=str(where),
-                remedy="Update git (2.32 or newer), or report this with the output of `tqforge doctor`.",
+                remedy="Update git (2.38 or newer), or report this with the output of `tqforge doctor`.",
             )

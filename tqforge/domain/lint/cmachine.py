@@ -12,6 +12,7 @@ from typing import Any
 from tqforge.domain.lint.csubset import CError, Node
 
 _STEPS = 100_000
+_CONSTANTS = {"NULL": None, "nullptr": None, "true": True, "false": False}
 
 
 class _Leave(Exception):  # noqa: N818 - control flow, not an error
@@ -26,6 +27,7 @@ class Machine:
     def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
         self.functions = functions
         self.steps = 0
+        self._labels: dict[int, tuple[Node, dict[Any, int], int | None]] = {}
 
     def run(self, body: Node, names: Mapping[str, Any]) -> Any:
         """The value that the function returns. Raises CError."""
@@ -62,18 +64,22 @@ class Machine:
                 self.value(node, scope)
 
     def _switch(self, node: Node, scope: dict[str, Any]) -> None:
-        value = self.value(node.parts[0], scope)
-        parts = node.parts[1].parts
-        starts = [
-            n for n, part in enumerate(parts) if part.kind == "case" and self.value(part.parts[0], scope) == value
-        ]
-        starts = starts or [n for n, part in enumerate(parts) if part.kind == "default"]
+        _, starts, default = self._labels.get(id(node)) or self._read_labels(node)
+        start = starts.get(self.value(node.parts[0], scope), default)
         try:
-            for part in parts[starts[0] :] if starts else ():
+            for part in node.parts[1].parts[start:] if start is not None else ():
                 self.execute(part, scope)
         except _Leave as leave:
             if leave.kind != "break":
                 raise
+
+    def _read_labels(self, node: Node) -> tuple[Node, dict[Any, int], int | None]:
+        """Where each constant of a switch leads, read once; the node is kept, so that its id stays its own."""
+        parts = node.parts[1].parts
+        labels = [(self.value(part.parts[0], {}), n) for n, part in enumerate(parts) if part.kind == "case"]
+        default = next((n for n, part in enumerate(parts) if part.kind == "default"), None)
+        found = self._labels[id(node)] = (node, dict(reversed(labels)), default)
+        return found
 
     def _for(self, node: Node, scope: dict[str, Any]) -> None:
         begin, condition, step, body = node.parts
@@ -114,9 +120,8 @@ class Machine:
 
     @staticmethod
     def _name(name: str, scope: dict[str, Any]) -> Any:
-        constants = {"NULL": None, "nullptr": None, "true": True, "false": False}
-        if name in constants:
-            return constants[name]
+        if name in _CONSTANTS:
+            return _CONSTANTS[name]
         return scope.get(name, name)  # a constant stands for itself
 
     @staticmethod
