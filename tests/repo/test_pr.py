@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from synthetic_report import report
 from toy import TREE, Toy, git
 
 from tqforge.commands import pr
@@ -111,6 +112,30 @@ def test_a_run_of_another_tree_is_stale(toy: Toy, monkeypatch: pytest.MonkeyPatc
     assert "broken: not readable" in files["CHECKLIST.md"]
     assert "evidence/new.prove.json" in files
     assert "evidence/old.prove.json" not in files
+
+
+def test_no_path_of_this_machine_is_in_the_pack(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    clean(monkeypatch)
+    tree = git(toy.root / "work", "rev-parse", "HEAD^{tree}")
+    runs = toy.context().workspace.runs
+    model = "/data/models/m.gguf"
+    measured = report()
+    keys = measured.build.model_copy(update={"tree": tree, "compiler": f"C {toy.root}/bin/cc 12"})
+    measured = measured.model_copy(update={"build": keys, "command": ("tqforge", "verify", "--model", model)})
+    (runs / "one").mkdir(parents=True)
+    (runs / "one/report.json").write_text(measured.model_dump_json())
+    seen = {"tree": tree, "test": "test-toy", "verdict": "green", "detail": f"no file {toy.root}/x.c, {model}"}
+    row = {"patch": "ggml-one", "guard": "test-toy", "verdict": "proven", "how": "left out", "note": ""}
+    record = {"schema": "tqforge.prove/1", "tree": tree, "proofs": [{**row, "with": seen, "without": seen}]}
+    (runs / "prove").mkdir()
+    (runs / "prove/new.json").write_text(json.dumps(record))
+    files = make(toy)
+    assert "\ntqforge verify --model m.gguf    # one\n" in files["COMMANDS.md"]
+    assert "no file x.c, m.gguf" in files["evidence/new.prove.json"]
+    assert json.loads(files["evidence/one.report.json"])["build"]["compiler"] == "C cc 12"
+    for name, text in files.items():
+        assert str(toy.root) not in text.replace(toy.base.repository, ""), name  # the toy's upstream lies there
+        assert "/data/" not in text, name
 
 
 def test_a_cpu_patch_that_needs_a_metal_patch(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,8 @@ def run(ctx: Context, *, base_name: str | None = None, patches: Path | None = No
                 applied = applying.commit_series(repository, work, chosen)
             parts = split(repository, commit, chosen, applied, Path(scratch))
         trees = [part.tree for part in parts]
-        runs = evidence.collect(ctx.workspace.runs, trees)
+        private = (str(ctx.workspace.root), str(Path.home()), tempfile.gettempdir())
+        runs = evidence.collect(ctx.workspace.runs, trees, private)
         known = rules.load(resources.third_party() / "upstream_rules.toml")
         tree = CommitTree(repository, commit)
         blobs = {document.path: repository.resolve(f"{commit}:{document.path}") for document in known.documents}

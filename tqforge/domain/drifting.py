@@ -169,6 +169,8 @@ class Prober:
         deleted = [paths[0] for kind, paths in merge.notes if "modify/delete" in kind and paths]
         if deleted and failure.kind is Kind.CONFLICT:
             failure = Failure(failure.patch, Kind.TARGET_DELETED, file=deleted[0], detail="not in that tree")
+        elif failure.kind is Kind.TARGET_DELETED:
+            failure = replace(failure, detail="not in that tree")
         elif failure.kind is Kind.CONFLICT and merge.files:
             failure = replace(failure, detail=f"{failure.detail}; by history: {_few(merge.files)}".removeprefix("; "))
         return _Try(_of_failure(patch, failure), seen.tree)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -48,7 +49,11 @@ class Seen:
     test: str
     verdict: Verdict
     detail: str = ""
-    seconds: float = 0.0
+    seconds: float = 0.0  # to build and run it
+
+    @property
+    def key(self) -> str:
+        return f"{self.tree} {self.test}"
 
 
 @dataclass
@@ -67,7 +72,7 @@ class Ledger:
             raw = json.loads(path.read_text(encoding="utf-8"))
             if raw["key"] == key:
                 seen = [Seen(**{**item, "verdict": Verdict(item["verdict"])}) for item in raw["results"]]
-                ledger.results = {f"{item.tree} {item.test}": item for item in seen}
+                ledger.results = {item.key: item for item in seen}
         except (OSError, ValueError, KeyError, TypeError):
             pass
         return ledger
@@ -76,7 +81,7 @@ class Ledger:
         return self.results.get(f"{tree} {test}")
 
     def add(self, seen: Seen) -> Seen:
-        self.results[f"{seen.tree} {seen.test}"] = seen
+        self.results[seen.key] = seen
         rows = [asdict(item) for _, item in sorted(self.results.items())]
         fs.write_text(self.path, json.dumps({"schema": 1, "key": self.key, "results": rows}, indent=1) + "\n")
         return seen
@@ -94,22 +99,26 @@ class Bench:
     progress: Callable[[str], None]
     metal: MetalHost
 
-    def see(self, tree: str, test: str, targets: Sequence[str], *, run: Guard | None) -> Seen:
-        """Build targets of a tree and run a test there (none: compiling is the test), or take the recorded result."""
+    def name(self, guard: Guard) -> str:
+        """A guard by name; on the Metal host its result belongs to the very host that ran it."""
+        return f"{guard} (host {self.metal.version})" if guard.on_metal_host else str(guard)
+
+    def see(self, tree: str, test: str, targets: Sequence[str], *, run: Guard) -> Seen:
+        """Build targets of a tree and run a test there, or take the recorded result."""
         if known := self.ledger.get(tree, test):
             return known
-        on_metal = run is not None and run.on_metal_host
-        if run and on_metal and (reason := self.metal.why_not(run)):
+        if run.on_metal_host and (reason := self.metal.why_not(run)):
             return Seen(tree=tree, test=test, verdict=Verdict.DEFERRED, detail=reason)
+        start = time.monotonic()
         self.checkout(tree)
         problem = self._compile(targets)
-        if on_metal and not problem:
-            problem = self.metal.build(self.cmake.source, self.cmake.folder / "bin", self.progress)
+        if run.on_metal_host and not problem:
+            problem = self.metal.build(run, self.cmake.source, self.cmake.folder / "bin", self.progress)
         if problem:
-            return self.ledger.add(Seen(tree=tree, test=test, verdict=Verdict.RED_BUILD, detail=problem))
-        if run is None:
-            return self.ledger.add(Seen(tree=tree, test=test, verdict=Verdict.GREEN))
-        seen = self._run(tree, test, run)
+            seen = Seen(tree=tree, test=test, verdict=Verdict.RED_BUILD, detail=problem)
+        else:
+            seen = self._run(tree, test, run)
+        seen = replace(seen, seconds=round(time.monotonic() - start, 1))
         return seen if seen.verdict is Verdict.DEFERRED else self.ledger.add(seen)
 
     def checkout(self, tree: str) -> None:
@@ -126,8 +135,7 @@ class Bench:
     def _compile(self, targets: Sequence[str]) -> str:
         """Why the targets do not build, or an empty string."""
         try:
-            if not self.cmake.is_configured:
-                self.cmake.configure(self.arguments, fresh=False)
+            self.cmake.configure(self.arguments, fresh=False)
             self.cmake.build(targets, self.jobs, self.progress)
         except proc.ProcessError as error:
             failure = buildlog.first_error(error.done.stdout)
@@ -152,7 +160,7 @@ class Bench:
             verdict = Verdict.NO_CASES if _NO_CASES.search(text) else Verdict.GREEN
         else:
             verdict = Verdict.DEFERRED if done.code == _DEFERRED else Verdict.RED
-        return Seen(tree=tree, test=test, verdict=verdict, detail=_reason(done), seconds=round(done.seconds, 1))
+        return Seen(tree=tree, test=test, verdict=verdict, detail=_reason(done))
 
 
 def _reason(done: proc.Completed) -> str:

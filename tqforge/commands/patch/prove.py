@@ -7,76 +7,30 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
 from tqforge import resources
 from tqforge.adapters import fs, toolchain
 from tqforge.adapters.cmake import Tree
+from tqforge.adapters.console import Meter
 from tqforge.adapters.git import Repository
 from tqforge.context import Context
-from tqforge.domain import applying, building, buildplan, dropping, metalguard, series, source
+from tqforge.domain import applying, building, buildlog, buildplan, dropping, metalguard, series, source
 from tqforge.domain.lock import Shelf
 from tqforge.domain.manifest import load_base
 from tqforge.domain.model import AppliedPatch, Base
 from tqforge.domain.patchfile import parse
+from tqforge.domain.proofs import Proof, Report, document
 from tqforge.domain.proving import Bench, Ledger, Seen, Verdict
-from tqforge.domain.series import Series
 from tqforge.domain.trailers import GUARD, Guard
 from tqforge.errors import ConfigError, ExitCode
 
-SCHEMA = "tqforge.prove/1"
 #: What every prefix must compile, and the cheap tests that it must pass.
 PREFIX_TARGETS = ("llama", "llama-bench", "llama-completion", "test-quantize-fns")
 PREFIX_TEST = Guard("test-quantize-fns", ())
-PROVEN = "proven"
-TOGETHER = "cannot be dropped alone; red without it and"
-
-
-@dataclass(frozen=True)
-class Proof:
-    """One guard of one patch."""
-
-    patch: str
-    guard: str
-    with_it: Seen | None
-    without_it: Seen | None
-    how: str = ""
-    note: str = ""
-    needed_by: tuple[str, ...] = ()
-
-    @property
-    def verdict(self) -> str:
-        """`proven`, `deferred`, or what is wrong."""
-        if self.with_it is None or self.with_it.verdict is Verdict.DEFERRED:
-            return "deferred"
-        if self.with_it.verdict is not Verdict.GREEN:
-            return f"the guard is {self.with_it.verdict} with the patch"
-        if self.without_it is None or self.without_it.verdict is Verdict.DEFERRED:
-            return "deferred"
-        if not self.without_it.verdict.is_red:
-            return "the guard stays green without the patch"
-        return f"{TOGETHER} {', '.join(self.needed_by)}" if self.needed_by else PROVEN
-
-    @property
-    def fails(self) -> bool:
-        return self.verdict not in (PROVEN, "deferred") and not self.verdict.startswith(TOGETHER)
-
-
-@dataclass(frozen=True)
-class Report:
-    """Everything one run of prove looked at."""
-
-    base: Base
-    series_sha256: str
-    tree: str
-    prefixes: tuple[tuple[str, Seen], ...]
-    proofs: tuple[Proof, ...]
-
-    @property
-    def failures(self) -> int:
-        return sum(seen.verdict is not Verdict.GREEN for _, seen in self.prefixes) + sum(p.fails for p in self.proofs)
+#: A build of a proof does not know its commit: the same files give the same objects in every tree.
+_NO_COMMIT = "-DGIT_EXE=OFF"
 
 
 def run(
@@ -111,20 +65,102 @@ def _prove(
     repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
     with applying.aside(repository, "prove", commit) as work:
         applied = applying.commit_series(repository, work, chosen)
-    with ctx.out.meter("prove") as meter:
-        bench = _bench(ctx, base, repository, jobs, lambda line: meter.update(0, line[:100]))
-        numbers = [number for number, patch in enumerate(applied) if patch.name in wanted]
-        first = [_prefix(ctx, bench, applied[number]) for number in numbers] if prefixes else []
-        second = _guards(ctx, bench, chosen, applied, numbers) if guards else []
+    numbers = [number for number, patch in enumerate(applied) if patch.name in wanted]
+    tests = [
+        (number, Guard.parse(value))
+        for number in numbers
+        for key, value in parse(chosen.patches[number].text).trailers
+        if key == GUARD
+    ]
+    total = len(numbers) * prefixes + 2 * len(tests) * guards
+    with ctx.out.meter("prove") as meter:  # how long a step takes cannot be told from the ones before it
+        steps = _Steps(meter, total)
+        walk = _Walk(ctx, steps, applied, _bench(ctx, base, repository, jobs, steps))
+        first = walk.prefixes(numbers) if prefixes else []
+        second = walk.guards(tests) if guards else []
     return Report(base, chosen.sha256, applied[-1].tree, tuple(first), tuple(second))
 
 
-def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, progress: Any) -> Bench:
+@dataclass
+class _Steps:
+    """How far the whole proof is, and Ninja within a step."""
+
+    meter: Meter
+    total: int
+    done: int = 0
+
+    def next(self, ctx: Context, title: str) -> None:
+        self.done += 1
+        ctx.out.step(f"{self.done}/{self.total} {title}")
+
+    def line(self, line: str) -> None:
+        step = buildlog.step(line)
+        what = f"{step.done}/{step.total} {step.what}" if step else line[:100]
+        self.meter.update(self.done, f"({self.done}/{self.total}) {what}")
+
+
+class _Walk:
+    """The trees one after the other in one build folder: prefixes, the whole series with every guard, then the drops.
+
+    Neighbours differ in few files, so that little is compiled between them.
+    """
+
+    def __init__(self, ctx: Context, steps: _Steps, applied: Sequence[AppliedPatch], bench: Bench) -> None:
+        self.ctx, self.steps, self.applied, self.bench = ctx, steps, applied, bench
+
+    def prefixes(self, numbers: Sequence[int]) -> list[tuple[str, Seen]]:
+        """Each prefix compiles and passes the cheap tests."""
+        found = []
+        test = f"prefix: {', '.join(PREFIX_TARGETS)}; {PREFIX_TEST}"
+        for number in numbers:
+            patch = self.applied[number]
+            seen = self._see(f"prefix up to {patch.name}", patch.tree, test, PREFIX_TARGETS, PREFIX_TEST)
+            found.append((_title(patch), seen))
+        return found
+
+    def guards(self, tests: Sequence[tuple[int, Guard]]) -> list[Proof]:
+        """Each guard on the whole series, then without its patch."""
+        final = self.applied[-1].tree
+        whole = [self._guard(f"{guard} with {_title(self.applied[number])}", final, guard) for number, guard in tests]
+        proofs = []
+        with tempfile.TemporaryDirectory(prefix="tqforge-prove-") as scratch:
+            for (number, guard), with_it in zip(tests, whole, strict=True):
+                title = _title(self.applied[number])
+                variant = dropping.without(self.bench.repository, self.applied, number, Path(scratch))
+                label = f"{guard} without {title}"
+                if with_it.verdict is not Verdict.GREEN:
+                    self.steps.next(self.ctx, f"{label}: not run, because it is {with_it.verdict} with it")
+                    proofs.append(Proof(title, str(guard), with_it, None, note=with_it.detail))
+                    continue
+                without_it = self._guard(label, variant.tree, guard)
+                proofs.append(Proof(title, str(guard), with_it, without_it, variant.how, needed_by=variant.blockers))
+        return proofs
+
+    def _guard(self, label: str, tree: str, guard: Guard) -> Seen:
+        targets = [metalguard.PROGRAM if guard.on_metal_host else guard.program]
+        return self._see(label, tree, self.bench.name(guard), targets, guard)
+
+    def _see(self, label: str, tree: str, test: str, targets: Sequence[str], guard: Guard) -> Seen:
+        self.steps.next(self.ctx, label)
+        known = self.bench.ledger.get(tree, test)
+        seen = known or self.bench.see(tree, test, targets, run=guard)
+        how = "recorded" if known else f"{seen.seconds:.0f} s"
+        self.ctx.out.tell(
+            f"  {seen.verdict} ({how}) {seen.detail if seen.verdict is not Verdict.GREEN else ''}".rstrip()
+        )
+        return seen
+
+
+def _title(patch: AppliedPatch) -> str:
+    return patch.name.removesuffix(".patch")
+
+
+def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, steps: _Steps) -> Bench:
     host, tools = toolchain.host(), toolchain.tools()
     options = buildplan.Options(native=False, metal=False, ccache=tools.ccache.path if tools.ccache else None)
     plan = buildplan.make(host, options, buildplan.Version(tree="0" * 12))
     folder = ctx.workspace.build(base.name, "prove")
-    key = " ".join((*plan.arguments, tools.cxx.version, tools.cc.version))
+    arguments = (*plan.arguments, _NO_COMMIT)
     return Bench(
         repository=repository,
         cmake=Tree(
@@ -134,10 +170,12 @@ def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, p
             tools=tools,
             environment=building.environment(ctx),
         ),
-        arguments=(*plan.arguments, *plan.launchers),
+        arguments=(*arguments, *plan.launchers),
         jobs=jobs or plan.jobs,
-        ledger=Ledger.load(ctx.workspace.runs / "prove" / "ledger.json", key),
-        progress=progress,
+        ledger=Ledger.load(
+            ctx.workspace.runs / "prove" / "ledger.json", " ".join((*arguments, tools.cxx.version, tools.cc.version))
+        ),
+        progress=steps.line,
         metal=metalguard.MetalHost(
             project=resources.metal_dir(),
             folder=folder / "metal-host",
@@ -148,88 +186,24 @@ def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, p
     )
 
 
-def _prefix(ctx: Context, bench: Bench, patch: AppliedPatch) -> tuple[str, Seen]:
-    ctx.out.step(f"prefix up to {patch.name}")
-    name = f"prefix: {', '.join(PREFIX_TARGETS)}; {PREFIX_TEST}"
-    seen = bench.see(patch.tree, name, PREFIX_TARGETS, run=PREFIX_TEST)
-    ctx.out.say(f"  {seen.verdict} {seen.detail}")
-    return patch.name.removesuffix(".patch"), seen
-
-
-def _guards(
-    ctx: Context, bench: Bench, chosen: Series, applied: tuple[AppliedPatch, ...], numbers: Sequence[int]
-) -> list[Proof]:
-    proofs = []
-    with tempfile.TemporaryDirectory(prefix="tqforge-prove-") as scratch:
-        for number in numbers:
-            patch = chosen.patches[number]
-            guards = [Guard.parse(value) for key, value in parse(patch.text).trailers if key == GUARD]
-            variant = dropping.without(bench.repository, applied, number, Path(scratch))
-            for guard in guards:
-                ctx.out.step(f"{patch.title}: {guard}")
-                proof = _proof(bench, patch.title, guard, applied[-1].tree, variant)
-                ctx.out.say(f"  {proof.verdict}")
-                proofs.append(proof)
-    return proofs
-
-
-def _proof(bench: Bench, title: str, guard: Guard, final: str, variant: dropping.Variant) -> Proof:
-    targets = [metalguard.PROGRAM if guard.on_metal_host else guard.program]
-    with_it = bench.see(final, str(guard), targets, run=guard)
-    if with_it.verdict is Verdict.DEFERRED:
-        return Proof(title, str(guard), with_it, None, note=with_it.detail)
-    without_it = bench.see(variant.tree, str(guard), targets, run=guard)
-    return Proof(title, str(guard), with_it, without_it, variant.how, needed_by=variant.blockers)
-
-
-def document(report: Report) -> dict[str, Any]:
-    """The JSON form, bound to tree ids."""
-    return {
-        "schema": SCHEMA,
-        "base": {"name": report.base.name, "tree": report.base.tree},
-        "series_sha256": report.series_sha256,
-        "tree": report.tree,
-        "prefixes": [{"patch": name, **_seen(seen)} for name, seen in report.prefixes],
-        "proofs": [
-            {
-                "patch": proof.patch,
-                "guard": proof.guard,
-                "verdict": proof.verdict,
-                "how": proof.how,
-                "note": proof.note,
-                "needed_by": list(proof.needed_by),
-                "with": _seen(proof.with_it) if proof.with_it else None,
-                "without": _seen(proof.without_it) if proof.without_it else None,
-            }
-            for proof in report.proofs
-        ],
-    }
-
-
-def _seen(seen: Seen) -> dict[str, Any]:
-    return {"tree": seen.tree, "test": seen.test, "verdict": str(seen.verdict), "detail": seen.detail}
-
-
 def _show(ctx: Context, report: Report) -> None:
     if report.prefixes:
-        table = Table(title="prefixes")
-        for name in ("up to", "tree", "compiles and passes"):
-            table.add_column(name, overflow="fold")
+        table = _table("prefixes", "up to", "tree", "compiles and passes")
         for patch, seen in report.prefixes:
             table.add_row(patch, seen.tree[:12], f"{seen.verdict} {seen.detail if seen.verdict.is_red else ''}")
         ctx.out.show(table)
     if report.proofs:
-        table = Table(title="guards")
-        for name in ("patch", "guard", "with", "without", "proof"):
-            table.add_column(name, overflow="fold")
+        table = _table("guards", "patch", "guard", "with", "without", "proof")
         for proof in report.proofs:
-            without = (
-                f"{proof.without_it.verdict} ({proof.how}): {proof.without_it.detail}"
-                if proof.without_it
-                else proof.note
-            )
-            table.add_row(
-                proof.patch, proof.guard, str(proof.with_it.verdict if proof.with_it else "-"), without, proof.verdict
-            )
+            with_it = str(proof.with_it.verdict if proof.with_it else "-")
+            table.add_row(proof.patch, proof.guard, with_it, proof.without, proof.verdict)
         ctx.out.show(table)
-    ctx.out.show(f"tree {report.tree}: {report.failures} failures")
+    deferred = f", {report.deferred} deferred" if report.deferred else ""
+    ctx.out.show(f"tree {report.tree}: {report.failures} failures{deferred}; {report.seconds:.0f} s of work")
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title)
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    return table

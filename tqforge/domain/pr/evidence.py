@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tqforge.domain.pr.privacy import without_paths
 from tqforge.domain.pr.rules import State
 from tqforge.domain.report.schema import OpsStage, QualityStage, Report, SpeedStage, Status
 
@@ -23,31 +24,31 @@ class Runs:
     reports: tuple[tuple[str, Report], ...]
     proofs: tuple[tuple[str, dict[str, Any]], ...]
     stale: tuple[str, ...]
-    files: tuple[tuple[str, bytes], ...]  # raw records by name
+    files: tuple[tuple[str, bytes], ...]  # the records by name, without paths
 
 
-def collect(runs: Path, trees: Sequence[str]) -> Runs:
-    """Look through the workspace's runs for records of these trees."""
+def collect(runs: Path, trees: Sequence[str], private: Sequence[str]) -> Runs:
+    """Look through the workspace's runs for records of these trees. `private` are folders of this machine."""
     reports, proofs, stale, files = [], [], [], []
     for path in sorted(runs.glob("*/report.json")):
         try:
-            report = Report.model_validate_json(path.read_bytes())
+            record = without_paths(_object(path.read_bytes()), private)
+            report = Report.model_validate_json(json.dumps(record))
         except (OSError, ValidationError):
             stale.append(f"{path.parent.name}: not readable by this tqforge")
             continue
         if report.build.tree in trees:
             reports.append((path.parent.name, report))
-            files.append((f"{path.parent.name}.report.json", path.read_bytes()))
+            files.append((f"{path.parent.name}.report.json", _bytes(record)))
         else:
             stale.append(f"{path.parent.name}: measured on tree {report.build.tree[:12]}, which is not exported here")
     for path in sorted((runs / "prove").glob("*.json")):
-        data = path.read_bytes()
-        record = _object(data)
+        record = without_paths(_object(path.read_bytes()), private)
         if record.get("schema") != "tqforge.prove/1":
             continue
         if record["tree"] in trees:
             proofs.append((path.stem, record))
-            files.append((f"{path.stem}.prove.json", data))
+            files.append((f"{path.stem}.prove.json", _bytes(record)))
         else:
             stale.append(f"prove {path.stem}: tree {record['tree'][:12]}, which is not exported here")
     return Runs(tuple(reports), tuple(proofs), tuple(stale), tuple(files))
@@ -59,6 +60,10 @@ def _object(data: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _bytes(record: dict[str, Any]) -> bytes:
+    return (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def states(runs: Runs) -> dict[str, State]:

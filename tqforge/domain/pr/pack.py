@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 
 from tqforge.domain.model import Base
@@ -99,7 +100,7 @@ def commands(base: Base, parts: Sequence[Part], runs: Runs) -> str:
     lines += ["```", "", "## Test", "", "```sh", "cmake -B build -DLLAMA_BUILD_TESTS=ON && cmake --build build -j"]
     lines += ["build/bin/test-quantize-fns", "build/bin/test-backend-ops test -b CPU -p tq3_0", "```", ""]
     lines += ["## Measure", "", "```sh", *_measure(), "```", "", "## Recorded runs", "", "```sh"]
-    lines += [f"tqforge {' '.join(report.command)}    # {name}" for name, report in runs.reports]
+    lines += [f"{shlex.join(report.command)}    # {name}" for name, report in runs.reports]
     return "\n".join([*lines, "```"]) + "\n"
 
 

@@ -1,0 +1,106 @@
+"""What a run of `tqforge patch prove` showed, as values and as its record. Computes only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tqforge.domain.model import Base
+from tqforge.domain.proving import Seen, Verdict
+
+SCHEMA = "tqforge.prove/1"
+PROVEN = "proven"
+DEFERRED = "deferred"
+TOGETHER = "cannot be dropped alone; red without it and"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One guard of one patch."""
+
+    patch: str
+    guard: str
+    with_it: Seen | None
+    without_it: Seen | None
+    how: str = ""
+    note: str = ""
+    needed_by: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """`proven`, `deferred`, or what is wrong."""
+        if self.with_it is None or self.with_it.verdict is Verdict.DEFERRED:
+            return DEFERRED
+        if self.with_it.verdict is not Verdict.GREEN:
+            return f"the guard is {self.with_it.verdict} with the patch"
+        if self.without_it is None or self.without_it.verdict is Verdict.DEFERRED:
+            return DEFERRED
+        if not self.without_it.verdict.is_red:
+            return "the guard stays green without the patch"
+        return f"{TOGETHER} {', '.join(self.needed_by)}" if self.needed_by else PROVEN
+
+    @property
+    def fails(self) -> bool:
+        return self.verdict not in (PROVEN, DEFERRED) and not self.verdict.startswith(TOGETHER)
+
+    @property
+    def without(self) -> str:
+        """What the guard showed without the patch, or why it was not run, in words."""
+        if self.without_it is None:
+            return self.note
+        return f"{self.without_it.verdict} ({self.how}): {self.without_it.detail}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything one run of prove looked at."""
+
+    base: Base
+    series_sha256: str
+    tree: str
+    prefixes: tuple[tuple[str, Seen], ...]
+    proofs: tuple[Proof, ...]
+
+    @property
+    def failures(self) -> int:
+        return sum(seen.verdict is not Verdict.GREEN for _, seen in self.prefixes) + sum(p.fails for p in self.proofs)
+
+    @property
+    def deferred(self) -> int:
+        return sum(proof.verdict == DEFERRED for proof in self.proofs)
+
+    @property
+    def seconds(self) -> float:
+        """What all of it took when it was built and run, in this run or an earlier one."""
+        seen = {item.key: item for _, item in self.prefixes}
+        for proof in self.proofs:
+            seen |= {item.key: item for item in (proof.with_it, proof.without_it) if item}
+        return sum(item.seconds for item in seen.values())
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The JSON form, bound to tree ids. Without times: the same proof gives the same record."""
+    return {
+        "schema": SCHEMA,
+        "base": {"name": report.base.name, "tree": report.base.tree},
+        "series_sha256": report.series_sha256,
+        "tree": report.tree,
+        "prefixes": [{"patch": name, **_seen(seen)} for name, seen in report.prefixes],
+        "proofs": [
+            {
+                "patch": proof.patch,
+                "guard": proof.guard,
+                "verdict": proof.verdict,
+                "how": proof.how,
+                "note": proof.note,
+                "needed_by": list(proof.needed_by),
+                "with": _seen(proof.with_it) if proof.with_it else None,
+                "without": _seen(proof.without_it) if proof.without_it else None,
+            }
+            for proof in report.proofs
+        ],
+    }
+
+
+def _seen(seen: Seen) -> dict[str, Any]:
+    return {"tree": seen.tree, "test": seen.test, "verdict": str(seen.verdict), "detail": seen.detail}
