@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from tqforge.commands.patch import drift
 from tqforge.domain.drifting import Outcome
 from tqforge.domain.patchfile import net_lines
 from tqforge.domain.source import ensure_base
-from tqforge.errors import CheckoutError, UsageError
+from tqforge.errors import CheckoutError, ToolchainError, UsageError
 
 QUANTS, CACHE = TREE["src/quants.c"], TREE["src/cache.cpp"]
 Probe = Callable[..., list[dict[str, object]]]
@@ -152,6 +154,47 @@ def test_an_auto_merge_that_changes_upstream_lines_without_a_mark(toy: Toy, prob
     found = probe(toy.variant("v2", {"src/quants.c": shorter, ".gitattributes": "*.c merge=union\n"}))
     assert outcomes(found) == ["lost upstream lines"]
     assert "bring back or repeat" in str(found[0]["detail"])
+
+
+def test_an_auto_merge_that_drops_upstream_lines_without_a_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Upstream put a function with our old body before ours and changed ours: text and history both take the line
+    from the wrong one, agree, and say nothing."""
+    toy = Toy(tmp_path / "lost", {**TREE, "src/same.c": function("ours")})
+    toy.add_patch("drop", {"src/same.c": ("    step_3();\n", "")})
+    monkeypatch.setattr(drift, "load_base", lambda name=None: toy.base)
+    context = toy.context()
+    ensure_base(context, toy.base, str(toy.archive))
+    changed = function("ours", BODY.replace("step_2", "fresh").replace("step_4", "other"))
+    target = toy.variant("v2", {"src/same.c": f"void theirs() {{\n{BODY}}}\n{changed}"})
+    assert drift.run(context, [str(target)], patches=toy.shelf.folder, out=toy.root / "report") == 1
+    result = json.loads((toy.root / "report/drift.json").read_text())["snapshots"][0]["results"][0]
+    assert result["outcome"] == Outcome.LOST_LINES
+    assert "it would drop 'step_3();' of 'void theirs() {', but was made for 'void ours() {'" in result["detail"]
+
+
+def test_a_line_that_moved_with_its_function_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy = Toy(tmp_path / "moved", {**TREE, "src/same.c": function("ours")})
+    toy.add_patch("drop", {"src/same.c": ("    step_3();\n", "")})
+    monkeypatch.setattr(drift, "load_base", lambda name=None: toy.base)
+    context = toy.context()
+    ensure_base(context, toy.base, str(toy.archive))
+    for number, text in enumerate((f"int first;\n{function('ours')}", function("ours").replace("ours", "renamed"))):
+        target = toy.variant(f"v{number}", {"src/same.c": text})
+        assert drift.run(context, [str(target)], patches=toy.shelf.folder, out=toy.root / "report") == 0
+
+
+def test_a_git_that_cannot_merge_is_named(toy: Toy, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
+    one_patch(toy)
+    shims, real = toy.root / "bin", shutil.which("git")
+    shims.mkdir()
+    (shims / "git").write_text(f'#!/bin/sh\n[ "$1" = merge-tree ] && exit 129\nexec {real} "$@"\n')
+    (shims / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shims}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(ToolchainError, match="too old") as caught:
+        probe(toy.variant("v2", {}))
+    assert "2.38" in caught.value.remedy
 
 
 def test_lines_are_compared_without_moves_and_blanks() -> None:

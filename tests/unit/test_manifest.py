@@ -35,20 +35,57 @@ def test_default_model_has_a_wheel() -> None:
     assert models[default].wheel is not None
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("schema = 2\n", "schema"),
-        ("schema = 1\ndefault = 'x'\nbases = 3\n", "bases"),
-        ("not toml", "cannot be read"),
-        ("schema = 1\ndefault = 'x'\n[bases.x]\ncommit = 'zz'\n", "bases.x"),
-    ],
-)
-def test_invalid_manifests(tmp_path: Path, text: str, message: str) -> None:
+GOOD = f"""schema = 1
+default = "x"
+[bases.x]
+title = "x"
+repository = "https://example.org/x"
+commit = "{"a" * 40}"
+tree = "{"b" * 40}"
+license = "MIT"
+license_file = "x.txt"
+[bases.x.archive]
+project = "x"
+version = "1"
+filename = "x-1.tar.gz"
+sha256 = "{"c" * 64}"
+source = "vendor/x"
+bindings = "x"
+license = "MIT"
+license_file = "x.txt"
+"""
+
+#: What is changed in the good manifest, and what its one message names.
+INVALID: dict[str, tuple[str, str, str]] = {
+    "not toml": (GOOD, "not toml", "cannot be read"),
+    "another schema": ("schema = 1", "schema = 2", "schema"),
+    "no table": (GOOD[GOOD.index("[bases.x]") :], "bases = 3\n", "bases"),
+    "short commit": ("a" * 40, "a" * 12, r"bases\.x\.commit"),
+    "no tree": (f'tree = "{"b" * 40}"\n', "", r"bases\.x\.tree"),
+    "tree of big letters": ("b" * 40, "B" * 40, r"bases\.x\.tree"),
+    "sha1 as sha256": ("c" * 64, "c" * 40, r"bases\.x\.archive\.sha256"),
+    "no archive": (GOOD[GOOD.index("[bases.x.archive]") :], "", r"bases\.x\.archive"),
+    "unknown key": ('title = "x"', 'title = "x"\nnotes = "y"', r"bases\.x\.notes"),
+    "twice the same key": ('title = "x"', 'title = "x"\ntitle = "y"', "cannot be read"),
+    "unknown default": ('default = "x"', 'default = "y"', "y"),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_manifests_give_one_message(tmp_path: Path, name: str) -> None:
+    old, new, message = INVALID[name]
+    assert old in GOOD
     path = tmp_path / "bases.toml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=message):
+    path.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises((ConfigError, UsageError), match=message) as caught:
         load_base(path=path)
+    assert "\n" not in caught.value.what.rstrip()
+
+
+def test_the_good_manifest_is_good(tmp_path: Path) -> None:
+    path = tmp_path / "bases.toml"
+    path.write_text(GOOD, encoding="utf-8")
+    assert load_base(path=path).archive.sha256 == "c" * 64
 
 
 def test_pairs() -> None:

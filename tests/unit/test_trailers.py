@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tqforge.domain.patchfile import parse
 from tqforge.domain.trailers import Guard, Status, check_why, message, problems
 
 GOOD = [("Patch-Name", "a-b"), ("Why", "the need is real"), ("Upstream-Status", "Pending"), ("Guard", "test-x all")]
@@ -45,3 +48,16 @@ def test_good_trailers() -> None:
     assert Guard.parse("metal-host cpy").on_metal_host
     assert check_why("a real need") == "a real need"
     assert message("s", "b\n", dict(GOOD)).count("\n\n") == 2
+
+
+SENTENCE = st.lists(st.text("abcXYZ0189,:'", min_size=1, max_size=8), min_size=3, max_size=8).map(" ".join)
+HEAD = "From 0 Mon Sep 17 00:00:00 2001\nFrom: a <a@b>\nDate: Thu, 1 Oct 2026 00:00:00 +0000\nSubject: [PATCH] "
+
+
+@given(subject=SENTENCE, body=st.lists(SENTENCE, max_size=3).map("\n".join), why=SENTENCE)
+def test_what_new_writes_is_what_lint_reads(subject: str, body: str, why: str) -> None:
+    values = {**dict(GOOD), "Why": why}
+    patch = parse(HEAD + message(subject, body, values) + "---\n")
+    assert dict(patch.trailers) == values
+    assert problems(patch.trailers, "a-b") == []
+    assert patch.subject == subject

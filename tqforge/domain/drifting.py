@@ -11,13 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from tqforge.adapters.git import Merge, Repository
-from tqforge.domain import source
+from tqforge.domain import placing, source
 from tqforge.domain.failures import Failure, Kind, broken_reason, classify
 from tqforge.domain.model import AppliedPatch
-from tqforge.domain.patchfile import PatchFile, net_lines, parse
+from tqforge.domain.patchfile import FileDiff, PatchFile, net_lines, parse, parse_diff
+from tqforge.domain.placing import Removal
 from tqforge.domain.series import Patch, Series
 
 
@@ -74,6 +76,7 @@ class _Seen:
 
     patch: Patch
     parsed: PatchFile
+    before: str  # the tree that the patch was made on
     tree: str
     by_text: str
     said: str
@@ -94,6 +97,7 @@ class Prober:
             tree = trees.get(patch.name, tree)  # a broken file changes nothing
             self.after.append(tree)
         self._needs: dict[tuple[int, int], bool] = {}
+        self._made: dict[str, list[Removal]] = {}
 
     def run(self, tree: str, progress: Callable[[str], None]) -> list[Result]:
         """Every patch on the tree of a snapshot, in order; a failed one is left out for the next."""
@@ -119,6 +123,7 @@ class Prober:
         seen = _Seen(
             patch=patch,
             parsed=parse(patch.text),
+            before=self.before[number],
             tree=tree,
             by_text=by_text,
             said=said,
@@ -159,7 +164,9 @@ class Prober:
             detail = f"its text fits in another place than history says; it would {_words(removed, added)}"
             file = self._first_difference(merge.tree, seen.by_text)
             return _Try(Result(patch=title, outcome=Outcome.LOST_LINES, file=file, detail=detail), merge.tree)
-        return _Try(Result(patch=title, outcome=outcome, detail=detail), seen.by_text)
+        return self._misplaced(seen, seen.by_text) or _Try(
+            Result(patch=title, outcome=outcome, detail=detail), seen.by_text
+        )
 
     def _text_does_not_fit(self, seen: _Seen) -> _Try:
         patch, merge = seen.patch, seen.merge
@@ -182,19 +189,46 @@ class Prober:
             file = self._first_difference(seen.tree, merge.tree)
             detail = f"the merge would {_words(lost, restored)}"
             return _Try(Result(patch=title, outcome=Outcome.LOST_LINES, file=file, detail=detail), seen.tree)
+        if wrong := self._misplaced(seen, merge.tree):
+            return wrong
         details = [f"{missing} of its lines are upstream already"] if missing else []
         changed = self.repository.line("diff-tree", "-r", "--name-only", seen.tree, merge.tree).splitlines()
         if elsewhere := sorted(set(changed) - set(seen.parsed.paths())):
             details.append(f"follows a rename to {_few(tuple(elsewhere))}")
         return _Try(Result(patch=title, outcome=Outcome.MERGED, detail="; ".join(details)), merge.tree)
 
+    def _misplaced(self, seen: _Seen, new: str) -> _Try | None:
+        """A result whose lines went from another function than the patch was made for."""
+        title = seen.patch.title
+        if title not in self._made:
+            self._made[title] = list(placing.removals(seen.parsed.files, self._reader(seen.before)))
+        if not (made := self._made[title]):
+            return None
+        read = self._reader(seen.tree)
+        wrong = placing.misplaced(made, list(placing.removals(self._diff(seen.tree, new), read)), read)
+        if not wrong:
+            return None
+        (item, section), more = wrong[0], f" and {len(wrong) - 1} more" if wrong[1:] else ""
+        detail = f"it would drop {item.line.strip()!r} of '{item.section}'{more}, but was made for '{section}'"
+        return _Try(Result(patch=title, outcome=Outcome.LOST_LINES, file=item.path, detail=detail), seen.tree)
+
+    def _reader(self, tree: str) -> placing.Read:
+        @cache
+        def read(path: str) -> str:
+            return self.repository.git("cat-file", "blob", f"{tree}:{path}", check=False).stdout
+
+        return read
+
+    def _diff(self, old: str, new: str) -> tuple[FileDiff, ...]:
+        text = self.repository.git("diff-tree", "-p", "-r", "--full-index", "--no-renames", old, new).stdout
+        return parse_diff(text)
+
     def _first_difference(self, old: str, new: str) -> str:
         return next(iter(self.repository.line("diff-tree", "-r", "--name-only", old, new).splitlines()), "")
 
     def _between(self, old: str, new: str) -> tuple[Counter[str], Counter[str]]:
         """Lines that go and lines that come from one tree to another, moves cancelled out."""
-        text = self.repository.git("diff-tree", "-p", "-r", "--full-index", "--no-renames", old, new).stdout
-        return net_lines(text.splitlines())
+        return net_lines(line for diff in self._diff(old, new) for hunk in diff.hunks for line in hunk.lines)
 
     def _compare(self, parsed: PatchFile, old: str, new: str) -> tuple[Counter[str], Counter[str], int]:
         """What a merge removes and adds beyond the recorded patch, and how much of the patch it leaves out."""

@@ -55,6 +55,11 @@ class FileDiff:
         """The path after the change, or before it when the file is deleted."""
         return _path(self.head, "+++ b/") or _path(self.head, "--- a/") or self._from_diff_line()
 
+    @property
+    def old_path(self) -> str:
+        """The path before the change."""
+        return _path(self.head, "--- a/") or _path(self.head, "rename from ") or self.path
+
     def _from_diff_line(self) -> str:
         words = self.head[0].removeprefix("diff --git a/")
         half = len(words) // 2
@@ -143,14 +148,24 @@ def parse(text: str) -> PatchFile:
     first = next((number for number, line in enumerate(lines) if line.startswith("diff --git ")), len(lines))
     head = tuple(lines[:first])
     headers, body = _message(head)
-    files, end = [], first
-    while end < len(lines) and lines[end].startswith("diff --git "):
-        diff, end = _file(lines, end)
-        files.append(diff)
+    files, end = _files(lines, first)
     tail = tuple(lines[end:])
     if tail and tail[0] != "-- " and any(line.strip() for line in tail):
         raise PatchFormatError(f"neither a hunk nor a file: {tail[0]!r}", end + 1)
-    return PatchFile(head=head, files=tuple(files), tail=tail, headers=headers, body=body)
+    return PatchFile(head=head, files=files, tail=tail, headers=headers, body=body)
+
+
+def parse_diff(text: str) -> tuple[FileDiff, ...]:
+    """The files of a bare `git diff`. Raises PatchFormatError."""
+    return _files(text.split("\n"), 0)[0]
+
+
+def _files(lines: list[str], place: int) -> tuple[tuple[FileDiff, ...], int]:
+    files = []
+    while place < len(lines) and lines[place].startswith("diff --git "):
+        diff, place = _file(lines, place)
+        files.append(diff)
+    return tuple(files), place
 
 
 def write(patch: PatchFile) -> str:
