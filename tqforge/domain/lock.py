@@ -5,16 +5,17 @@ Written by `tqforge patch export` and `refresh`, never by hand. It makes "the sa
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field
 
 from tqforge import resources
 from tqforge.adapters import fs
+from tqforge.domain import datafile
+from tqforge.domain.datafile import Entry
 from tqforge.domain.manifest import Hex40, Hex64
 from tqforge.domain.model import AppliedPatch
 from tqforge.domain.series import Series
@@ -39,10 +40,8 @@ class Shelf:
         return cls(resources.patches_dir(base), resources.third_party() / FILENAME)
 
 
-class LockedPatch(BaseModel):
+class LockedPatch(Entry):
     """What one patch must give."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     sha256: Hex64
@@ -50,36 +49,25 @@ class LockedPatch(BaseModel):
     tree: Hex40
 
 
-class LockedBase(BaseModel):
+class LockedBase(Entry):
     """What a base and its series must give."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tree: Hex40
     final: Hex40
     patches: tuple[LockedPatch, ...] = ()
 
 
-class Lock(BaseModel):
+class Lock(Entry):
     """The whole file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.rstrip("_"))
-
     schema_: Literal[1]
-    bases: dict[str, LockedBase] = {}
+    bases: dict[str, LockedBase] = Field(default_factory=dict)
 
 
 def read(path: Path) -> Lock:
     """The lock; an empty one when the file does not exist. Raises ConfigError."""
-    try:
-        text = path.read_text(encoding="utf-8") if path.exists() else _HEAD
-        return Lock.model_validate(tomllib.loads(text))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"The lock cannot be read: {error}", where=str(path), remedy=_REWRITE) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{place}: {first['msg']}", where=str(path), remedy=_REWRITE) from error
+    text = None if path.exists() else _HEAD
+    return datafile.read(path, Lock, "The lock", remedy=_REWRITE, text=text)
 
 
 _REWRITE = "Restore the file, or write it anew with `tqforge patch apply --write-lock`."

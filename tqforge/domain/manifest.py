@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import StringConstraints
 
 from tqforge import resources
+from tqforge.domain import datafile
+from tqforge.domain.datafile import Entry
 from tqforge.domain.model import Archive, Base, ModelPin, Wheel
 from tqforge.errors import ConfigError, UsageError
 
@@ -16,11 +17,7 @@ Hex40 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Hex64 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _Archive(_Entry):
+class _Archive(Entry):
     project: str
     version: str
     filename: str
@@ -32,7 +29,7 @@ class _Archive(_Entry):
     license_file: str
 
 
-class _Base(_Entry):
+class _Base(Entry):
     title: str
     repository: str
     commit: Hex40
@@ -43,22 +40,20 @@ class _Base(_Entry):
     archive: _Archive
 
 
-class _Bases(_Entry):
+class _Bases(Entry):
     schema_: Literal[1]
     default: str
     bases: dict[str, _Base]
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.rstrip("_"))
 
-
-class _Wheel(_Entry):
+class _Wheel(Entry):
     project: str
     version: str
     sha256: Hex64
     size: int | None = None
 
 
-class _Model(_Entry):
+class _Model(Entry):
     title: str
     license: str
     file: str
@@ -67,31 +62,19 @@ class _Model(_Entry):
     url: str | None = None
 
 
-class _Models(_Entry):
+class _Models(Entry):
     schema_: Literal[1]
     default: str
     models: dict[str, _Model]
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.rstrip("_"))
 
-
-Parsed = TypeVar("Parsed", bound=BaseModel)
-
-
-def _read(path: Path, kind: type[Parsed]) -> Parsed:
-    try:
-        return kind.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"The manifest cannot be read: {error}", where=str(path)) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{place}: {first['msg']}", where=str(path), remedy="Correct that key.") from error
+def _bases(path: Path | None = None) -> _Bases:
+    return datafile.read(path or resources.third_party() / "bases.toml", _Bases, "The manifest")
 
 
 def load_base(name: str | None = None, path: Path | None = None) -> Base:
     """The base of that name (the default one without). Raises UsageError for an unknown name."""
-    table = _read(path or resources.third_party() / "bases.toml", _Bases)
+    table = _bases(path)
     chosen = name or table.default
     entry = table.bases.get(chosen)
     if entry is None:
@@ -101,12 +84,12 @@ def load_base(name: str | None = None, path: Path | None = None) -> Base:
 
 
 def base_names() -> list[str]:
-    return sorted(_read(resources.third_party() / "bases.toml", _Bases).bases)
+    return sorted(_bases().bases)
 
 
 def load_models(path: Path | None = None) -> tuple[str, dict[str, ModelPin]]:
     """The default model's name, and all models by name."""
-    table = _read(path or resources.third_party() / "models.toml", _Models)
+    table = datafile.read(path or resources.third_party() / "models.toml", _Models, "The manifest")
     pins = {
         name: ModelPin(
             name=name,

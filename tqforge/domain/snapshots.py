@@ -6,20 +6,18 @@ Each becomes one commit made from its tree, beside the base: with both sides' fi
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
 from tqforge import resources
 from tqforge.adapters.git import Repository
 from tqforge.context import Context
-from tqforge.domain import source
+from tqforge.domain import datafile, source
+from tqforge.domain.datafile import Entry
 from tqforge.domain.manifest import Hex64
 from tqforge.domain.model import Archive, Base
-from tqforge.errors import ConfigError, UsageError
+from tqforge.errors import UsageError
 
 _REFS = "refs/tqforge/snapshots/"
 
@@ -34,17 +32,13 @@ class Snapshot:
     origin: str  # archive sha256, commit or path
 
 
-class _Pin(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Pin(Entry):
     version: str
     sha256: Hex64
     size: int | None = None
 
 
-class _Pins(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.rstrip("_"))
-
+class _Pins(Entry):
     schema_: Literal[1]
     snapshots: tuple[_Pin, ...]
 
@@ -52,15 +46,7 @@ class _Pins(BaseModel):
 def pins(path: Path | None = None) -> dict[str, _Pin]:
     """The pinned archives by version, from `third_party/snapshots.toml`. Raises ConfigError."""
     where = path or resources.third_party() / "snapshots.toml"
-    try:
-        table = _Pins.model_validate(tomllib.loads(where.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"The snapshots cannot be read: {error}", where=str(where)) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(
-            f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}", where=str(where)
-        ) from error
+    table = datafile.read(where, _Pins, "The table of snapshots")
     return {pin.version: pin for pin in table.snapshots}
 
 

@@ -19,6 +19,10 @@ PatchesOption = Annotated[
 SourceOption = Annotated[
     str, typer.Option("--source", help="archive, git, an address, or a folder, repository or archive that you have.")
 ]
+RepositoryOption = Annotated[
+    Path | None, typer.Option("--repository", help="Take the commits from here.", exists=True, file_okay=False)
+]
+RevisionOption = Annotated[str, typer.Option("--revision", help="The last commit of the series.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -69,11 +73,8 @@ def _export(group: typer.Typer) -> None:
         *,
         base: BaseOption = None,
         patches: PatchesOption = None,
-        repository: Annotated[
-            Path | None,
-            typer.Option("--repository", help="Take the commits from here.", exists=True, file_okay=False),
-        ] = None,
-        revision: Annotated[str, typer.Option("--revision", help="The last commit of the series.")] = "HEAD",
+        repository: RepositoryOption = None,
+        revision: RevisionOption = "HEAD",
         check: Annotated[bool, typer.Option("--check", help="Only compare; exit 1 on a difference.")] = False,
         json: JsonFlag = False,
     ) -> None:
@@ -91,11 +92,8 @@ def _export(group: typer.Typer) -> None:
         *,
         base: BaseOption = None,
         patches: PatchesOption = None,
-        repository: Annotated[
-            Path | None,
-            typer.Option("--repository", help="Take the commits from here.", exists=True, file_okay=False),
-        ] = None,
-        revision: Annotated[str, typer.Option("--revision", help="The last commit of the series.")] = "HEAD",
+        repository: RepositoryOption = None,
+        revision: RevisionOption = "HEAD",
         json: JsonFlag = False,
     ) -> None:
         """As export, but leave files alone whose change is the same and only moved."""

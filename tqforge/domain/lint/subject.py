@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
+from tqforge.domain import datafile
+from tqforge.domain.datafile import Entry
 from tqforge.domain.lock import Shelf
 from tqforge.domain.patchfile import PatchFile, PatchFormatError, parse
 from tqforge.domain.series import Patch, Series
-from tqforge.errors import ConfigError
 
 
 class Tree(Protocol):
@@ -44,28 +42,22 @@ class Deferred:
     rule: str = ""
 
 
-class Scope(BaseModel):
+class Scope(Entry):
     """Which files a patch may touch, by the beginning of its name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     prefix: str
     files: tuple[str, ...]
 
 
-class Fork(BaseModel):
+class Fork(Entry):
     """Type ids that a known fork or an announced change uses."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     ids: tuple[int, ...]
 
 
-class Settings(BaseModel):
+class Settings(Entry):
     """`third_party/lint.toml`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.rstrip("_"))
 
     schema_: Literal[1]
     clearance: int
@@ -75,13 +67,7 @@ class Settings(BaseModel):
 
 def load_settings(path: Path) -> Settings:
     """Read the settings. Raises ConfigError."""
-    try:
-        return Settings.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"The lint settings cannot be read: {error}", where=str(path)) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}", where=str(path)) from error
+    return datafile.read(path, Settings, "The lint settings")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
+from tqforge.domain import datafile
+from tqforge.domain.datafile import Entry
 from tqforge.domain.lint.subject import Tree
 from tqforge.domain.manifest import Hex40
-from tqforge.errors import ConfigError
 
 Evidence = Literal["person", "prove", "split", "ops", "cases", "quality", "speed"]
 
 
-class Document(BaseModel):
+class Document(Entry):
     """A document of upstream, and its git blob id when it was read."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str
     blob: Hex40
 
 
-class Rule(BaseModel):
+class Rule(Entry):
     """One rule: upstream's words, what is asked, and what fills it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     quote: str
     ask: str
     evidence: Evidence
 
 
-class Rules(BaseModel):
+class Rules(Entry):
     """`third_party/upstream_rules.toml`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.rstrip("_"))
 
     schema_: Literal[1]
     documents: tuple[Document, ...]
@@ -56,13 +48,7 @@ class State:
 
 def load(path: Path) -> Rules:
     """Read the rules. Raises ConfigError."""
-    try:
-        return Rules.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"The rules cannot be read: {error}", where=str(path)) from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}", where=str(path)) from error
+    return datafile.read(path, Rules, "The table of rules")
 
 
 def checklist(
