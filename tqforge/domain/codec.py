@@ -1,9 +1,10 @@
 """The reference codec of `tq3_0` in NumPy: the oracle that every encoder in C and Metal is compared with.
 
-A block of 32 values is rotated (signs, 32-point Walsh-Hadamard transform, 1/sqrt(32)), divided by its rms and stored as
-3-bit Lloyd-Max codes beside one fp16 scale `d`: 14 bytes. All float32 steps are done in the order of the C reference,
-so that codes and `d` are equal bit for bit: butterflies with distance 1, 2, 4, 8, 16 before the normalization, sums of
-squares in float64 in eight lanes, boundaries compared strictly.
+A block of 32 values is rotated (signs, 32-point Walsh-Hadamard transform, 1/sqrt(32)), divided by the best of six
+scales around its rms and stored as 3-bit Lloyd-Max codes beside one fp16 scale `d`: 14 bytes. All float32 steps are
+done in the order of the C reference, so that codes and `d` are equal bit for bit: butterflies with distance 1, 2, 4,
+8, 16 before the normalization, sums of squares in float64 in eight lanes, boundaries compared strictly, the search in
+integers.
 """
 
 from __future__ import annotations
@@ -29,9 +30,16 @@ SIGNS: Final[Floats] = np.where(
     (np.arange(BLOCK, dtype=np.uint64) * np.uint64(0x9E3779B9)).astype(np.uint32) >> np.uint32(31), -1.0, 1.0
 ).astype(np.float32)
 
+#: The search works in units of rms/4096: centroid magnitudes as small integers, and their boundaries for each scale.
+MAGNITUDES: Final = np.array([10, 31, 55, 88], dtype=np.int32)
+SCALES: Final = np.exp(0.12 * np.arange(6) - 0.3)
+_STEPS: Final = np.float32(4096)
+_SEARCH: Final = np.rint(4096 * SCALES[:, None] * BOUNDARIES[4:].astype(np.float64)).astype(np.int32)
+
 _RSQRT: Final = np.float32(0.17677669529663687)
 _TINY_RMS: Final = np.float32(1e-10)
 _TINY_SUM: Final = 1e-20
+_RMS_LIMIT: Final = np.float32(262144.0)
 _FP16_LIMIT: Final = np.float32(65520.0)
 _FP16_NAN: Final = np.uint16(0x7E00)
 
@@ -43,12 +51,14 @@ class Variant:
     name: str
     corrected: bool  # d restores the norm of the block, else d is its rms
     defined: bool  # zero and non-finite blocks have a rule, else a tiny rms is replaced by 1
+    searched: bool  # the scale for the codes is the best of SCALES times the rms, else the rms
 
 
-RAW: Final = Variant("raw", corrected=False, defined=False)
-CORRECTED: Final = Variant("corrected", corrected=True, defined=False)
-FINAL: Final = Variant("final", corrected=True, defined=True)
-VARIANTS: Final = (RAW, CORRECTED, FINAL)
+RAW: Final = Variant("raw", corrected=False, defined=False, searched=False)
+CORRECTED: Final = Variant("corrected", corrected=True, defined=False, searched=False)
+DEFINED: Final = Variant("defined", corrected=True, defined=True, searched=False)
+FINAL: Final = Variant("final", corrected=True, defined=True, searched=True)
+VARIANTS: Final = (RAW, CORRECTED, DEFINED, FINAL)
 
 
 def blocks_of(values: Floats) -> Floats:
@@ -96,6 +106,21 @@ def code_of(values: Floats) -> Codes:
     return codes
 
 
+def searched_codes(steps: NDArray[np.int32]) -> Codes:
+    """Codes of rows in units of rms/4096, for the scale that keeps their direction best; the first of equals."""
+    size = np.abs(steps)
+    best = np.full(len(steps), -1, dtype=np.float32)
+    count = np.zeros(steps.shape, dtype=np.uint8)
+    for bounds in _SEARCH:
+        above = (size[..., None] > bounds).sum(axis=-1).astype(np.uint8)
+        chosen = MAGNITUDES[above]
+        dot = (size * chosen).sum(axis=1).astype(np.float32)
+        score = dot * dot / np.square(chosen).sum(axis=1).astype(np.float32)
+        better = score > best
+        best, count[better] = np.where(better, score, best), above[better]
+    return np.where(steps > 0, 4 + count, 3 - count).astype(np.uint8)
+
+
 def pack(codes: Codes) -> Packed:
     """Rows of 32 codes as rows of 12 bytes: code k of a group of 8 at bit 3k of a 24-bit little-endian word."""
     words = np.bitwise_or.reduce(
@@ -122,14 +147,22 @@ def encode(values: Floats, variant: Variant = FINAL) -> Packed:
         zero = total < _TINY_SUM if variant.defined else np.zeros(len(rows), dtype=bool)
         unit = np.zeros(len(rows), dtype=bool) if variant.defined else rms < _TINY_RMS
         rms = np.where(zero | unit, np.float32(1), rms)
-        codes = code_of(hadamard(rows * SIGNS) * (_RSQRT / rms)[:, None])
+        codes = _codes(hadamard(rows * SIGNS), rms, variant)
         d = np.sqrt(total / sum_of_squares(CENTROIDS[codes])).astype(np.float32) if variant.corrected else rms
         d = np.where(zero, np.float32(0), np.where(unit, np.float32(1), d))
         scale = d.astype(np.float16).view(np.uint16)
-        refused = ~(d < _FP16_LIMIT) if variant.defined else np.zeros(len(rows), dtype=bool)
+        refused = ~((d < _FP16_LIMIT) & (rms < _RMS_LIMIT)) if variant.defined else np.zeros(len(rows), dtype=bool)
     codes[zero | refused] = 0
     scale = np.where(refused, _FP16_NAN, scale).astype("<u2")
     return np.concatenate([scale.view(np.uint8).reshape(-1, 2), pack(codes)], axis=1)
+
+
+def _codes(rotated: Floats, rms: Floats, variant: Variant) -> Codes:
+    if not variant.searched:
+        return code_of(rotated * (_RSQRT / rms)[:, None])
+    storable = rms < _RMS_LIMIT  # NaN is not
+    steps = np.where(storable[:, None], rotated * (_STEPS * _RSQRT / rms)[:, None], np.float32(0))
+    return searched_codes(steps.astype(np.int32))
 
 
 def decode(packed: Packed) -> Floats:
