@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toy import TREE, Toy
+from toy import TREE, Toy, git
 
 from tqforge.adapters import proc
 from tqforge.commands.patch import prove
+from tqforge.domain import walking
 from tqforge.domain.proving import Verdict
 from tqforge.domain.source import ensure_base
 from tqforge.domain.trailers import Guard
@@ -54,8 +55,8 @@ int main(int n, char ** v) {
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     toy = Toy(tmp_path / "toy", {**TREE, "CMakeLists.txt": CMAKE, "toy.h": LIBRARY, "test.c": TEST})
     monkeypatch.setattr(prove, "load_base", lambda name=None: toy.base)
-    monkeypatch.setattr(prove, "PREFIX_TARGETS", ("test-toy",))
-    monkeypatch.setattr(prove, "PREFIX_TEST", Guard("test-toy", ("base",)))
+    monkeypatch.setattr(walking, "PREFIX_TARGETS", ("test-toy",))
+    monkeypatch.setattr(walking, "PREFIX_TEST", Guard("test-toy", ("base",)))
     add(toy, "plus", "return a - b", "return a + b")
     ensure_base(toy.context(), toy.base, str(toy.archive))
     return toy
@@ -121,6 +122,19 @@ def test_a_prefix_that_does_not_compile(toy: Toy) -> None:
     assert "nothing" in record["prefixes"][1]["detail"]
     assert verdicts(record)["mended"] == "proven"
     assert record["proofs"][2]["without"]["verdict"] == "red: does not compile"
+
+
+def test_a_part_is_added_to_the_record_and_a_killed_run_is_no_obstacle(toy: Toy) -> None:
+    add(toy, "twice", "return a; }", "return plus(a, a); }")
+    assert run(toy, only=["plus"])[0] == 0
+    work = toy.context().workspace.build("toy", "prove") / "git/toy"
+    lock = work / git(work, "rev-parse", "--git-path", "index.lock")
+    lock.write_text("")
+    (work / "toy.h").write_text("half written")
+    code, record = run(toy, only=["twice"], prefixes=False)
+    assert code == 0
+    assert verdicts(record) == {"plus": "proven", "twice": "proven"}
+    assert [row["patch"] for row in record["prefixes"]] == ["plus"]
 
 
 def test_nothing_to_prove(toy: Toy) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,11 @@ class Kernels:
 
     sources: str
     only: str
+
+
+def concerns(paths: Iterable[str]) -> bool:
+    """Whether a patch changes the Metal backend."""
+    return any(path.startswith("ggml/src/ggml-metal/") for path in paths)
 
 
 def kernels(guard: Guard) -> Kernels:

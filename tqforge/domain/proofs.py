@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tqforge.domain.model import Base
@@ -57,17 +60,20 @@ class Report:
 
     base: Base
     series_sha256: str
+    titles: tuple[str, ...]  # of the whole series
     tree: str
     prefixes: tuple[tuple[str, Seen], ...]
     proofs: tuple[Proof, ...]
 
     @property
     def failures(self) -> int:
-        return sum(seen.verdict is not Verdict.GREEN for _, seen in self.prefixes) + sum(p.fails for p in self.proofs)
+        good = (Verdict.GREEN, Verdict.DEFERRED)
+        return sum(seen.verdict not in good for _, seen in self.prefixes) + sum(p.fails for p in self.proofs)
 
     @property
     def deferred(self) -> int:
-        return sum(proof.verdict == DEFERRED for proof in self.proofs)
+        put_off = sum(seen.verdict is Verdict.DEFERRED for _, seen in self.prefixes)
+        return put_off + sum(proof.verdict == DEFERRED for proof in self.proofs)
 
     @property
     def seconds(self) -> float:
@@ -100,6 +106,22 @@ def document(report: Report) -> dict[str, Any]:
             for proof in report.proofs
         ],
     }
+
+
+def merged(new: dict[str, Any], path: Path, order: Sequence[str]) -> dict[str, Any]:
+    """A record with what an earlier run of the same series recorded about patches that this one left out."""
+    try:
+        old = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return new
+    if any(old.get(key) != new[key] for key in ("schema", "base", "series_sha256", "tree")):
+        return new
+    kept = {}
+    for part in ("prefixes", "proofs"):
+        fresh = {row["patch"] for row in new[part]}
+        rows = [*new[part], *(row for row in old[part] if row["patch"] not in fresh)]
+        kept[part] = sorted(rows, key=lambda row: order.index(row["patch"]))
+    return {**new, **kept}
 
 
 def _seen(seen: Seen) -> dict[str, Any]:

@@ -129,6 +129,8 @@ class Bench:
             self.cmake.source.parent.mkdir(parents=True, exist_ok=True)
             self.repository.git("worktree", "prune", "--expire=now")
             self.repository.git("worktree", "add", "--quiet", "--detach", "--force", self.cmake.source, commit)
+        lock = work.line("rev-parse", "--git-path", "index.lock")
+        (work.path / lock).unlink(missing_ok=True)  # of a git that was killed; the workspace lock is held
         work.git("checkout", "--quiet", "--force", "--detach", commit)
         work.git("clean", "--quiet", "-d", "--force")
 
