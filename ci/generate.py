@@ -46,8 +46,11 @@ def exit_codes() -> str:
     first = [("0", "Good."), ("1", "A check fell short."), ("2", "Wrong command line."), ("3", "A bug in tqforge.")]
     classes = [cls for cls in error_classes() if int(cls.code) > int(ExitCode.BUG)]
     named = [(str(int(cls.code)), (cls.__doc__ or "").strip().splitlines()[0]) for cls in classes]
-    last = (str(int(ExitCode.INTERRUPTED)), "Interrupted by Ctrl-C. The next command repairs what was left.")
-    return _table(("exit code", "meaning"), [*first, *named, last])
+    last = [
+        (str(int(ExitCode.INTERRUPTED)), "Interrupted by Ctrl-C. The next command repairs what was left."),
+        (str(int(ExitCode.TERMINATED)), "Ended by SIGTERM, as by Ctrl-C."),
+    ]
+    return _table(("exit code", "meaning"), [*first, *named, *last])
 
 
 def pins() -> str:

@@ -205,7 +205,7 @@ def quality_row(pair: str, prefix: int = 1536, **more: Any) -> QualityRow:
         "bits": bits(pair),
         "tokens": 256,
         "kl": interval(mean),
-        "kl_p99": mean * 6,
+        "kl_p99": interval(mean * 6),
         "kl_max": mean * 21,
         "top1": interval(top1, 0.03),
         "perplexity": 14.2 * (1 + mean),
@@ -221,7 +221,13 @@ def quality_stage(pairs: Iterable[str] = PAIRS, prefixes: Iterable[int] = (512, 
         noise = Interval(value=0.00021, low=0.00015, high=0.0003)
         rows.append(
             quality_row(
-                "f16/f16", prefix, kl=noise, kl_p99=0.001, kl_max=0.004, is_floor=True, top1=interval(0.992, 0.005)
+                "f16/f16",
+                prefix,
+                kl=noise,
+                kl_p99=interval(0.001),
+                kl_max=0.004,
+                is_floor=True,
+                top1=interval(0.992, 0.005),
             )
         )
         rows += [quality_row(pair, prefix) for pair in pairs if pair != "f16/f16"]
@@ -395,9 +401,9 @@ def hostile() -> Report:
 def not_numbers() -> Report:
     nan = float("nan")
     hole = Interval(value=nan, low=nan, high=nan)
-    row = quality_row("tq3_0/tq3_0", kl=hole, top1=hole, perplexity=float("inf"), kl_max=nan, kl_p99=nan)
+    row = quality_row("tq3_0/tq3_0", kl=hole, top1=hole, perplexity=float("inf"), kl_max=nan, kl_p99=hole)
     zero = Interval(value=0.0, low=0.0, high=0.0)
-    floor = quality_row("f16/f16", kl=zero, kl_p99=0, kl_max=0, is_floor=True)
+    floor = quality_row("f16/f16", kl=zero, kl_p99=zero, kl_max=0, is_floor=True)
     needle = NeedleStage(
         status=Status.INCONCLUSIVE, cells=(cell("tq3_0/tq3_0", 512, 0.5, 1, Outcome.INCONCLUSIVE, seconds=nan),)
     )

@@ -32,6 +32,11 @@ class ExitCode(IntEnum):
     CACHE_TYPE = 31
     CONTEXT = 32
     INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: everything that winds up after Ctrl-C winds up after it too."""
 
 
 class TqforgeError(Exception):

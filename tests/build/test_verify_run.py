@@ -33,13 +33,14 @@ from tqforge.workspace import Workspace
 TQ3 = Pair("tq3_0", "tq3_0")
 SMALL = replace(
     settings.QUICK, pairs=(TQ3,), lengths=(160,), depths=(0.5,), seeds=(0,), answer_tokens=28, memory_context=512,
-    quality_prefix=64, quality_scored=32, codec_blocks=2000, threads=1,
+    quality_prefixes=(64,), quality_scored=32, greedy_starts=2, greedy_tokens=8,
+    plan_lengths=(512,), plan_context=512, codec_blocks=2000, threads=1,
 )  # fmt: skip
 
 
 def run(native: Native, tmp_path: Path, chosen: settings.Settings) -> tuple[int, dict[str, Any]]:
     out = tmp_path / "out"
-    where = verify.Where(model=str(native.model), library=native.library, bindings=native.bindings, out=out)
+    where = verify.Where(models=(str(native.model),), library=native.library, bindings=native.bindings, out=out)
     ctx = Context(workspace=Workspace(tmp_path / "ws"), out=Output(quiet=True), argv=("verify",))
     code = verify.run(ctx, chosen, where)
     return code, json.loads((out / "report.json").read_text())
@@ -66,6 +67,11 @@ def test_a_small_run_end_to_end(native: Native, tmp_path: Path) -> None:
     assert floor["is_floor"]
     assert floor["kl"]["value"] < 1e-3 < row["kl"]["value"] < 1.0
     assert row["bits"] == 3.5
+    assert stages["plan"]["status"] == "passed", stages["plan"]
+    for line in stages["plan"]["rows"]:
+        assert line["planned"]["compute"] == line["measured"]["compute"]
+    assert [one["pair"] for one in report["verdicts"]] == ["tq3_0/tq3_0"]
+    assert stages["plan"]["recommendations"][0]["pair"] == "f16/f16"
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
     assert code in (0, 1)
 
@@ -170,7 +176,8 @@ def test_a_library_without_the_type(native: Native, tmp_path: Path, monkeypatch:
     assert "'tq3_0' of pair tq3_0/tq3_0 is not in the built library" in reasons["needle"]
 
 
-def test_interrupt_leaves_a_partial_report_and_exit_130(native: Native, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupt_leaves_a_partial_report(native: Native, tmp_path: Path, sign: signal.Signals, code: int) -> None:
     argv = [
         sys.executable, "-m", "tqforge", "--workspace", str(tmp_path / "ws"), "verify", "--model", str(native.model),
         "--library", str(native.library), "--bindings", str(native.bindings), "--out", str(tmp_path / "out"),
@@ -184,9 +191,9 @@ def test_interrupt_leaves_a_partial_report_and_exit_130(native: Native, tmp_path
         for line in process.stderr:
             if "stage needle" in line:
                 time.sleep(1)
-                process.send_signal(signal.SIGINT)
+                process.send_signal(sign)
                 break
-        assert process.wait(60) == 130
+        assert process.wait(60) == code
     finally:
         process.kill()
     report = json.loads((tmp_path / "out" / "report.json").read_text())
@@ -198,9 +205,11 @@ def test_interrupt_leaves_a_partial_report_and_exit_130(native: Native, tmp_path
 def test_the_divergence_of_a_run_with_itself_is_nothing(child: Child, tmp_path: Path) -> None:
     tokens = child.call("tokenize", {"texts": ["A bell is a tool for being heard, and its shape was found by trying."]},
                         timeout=60)["tokens"][0]  # fmt: skip
-    spec = {"k": "f16", "v": "f16", "n_ctx": 256, "threads": 1, "tokens": tokens, "count": 8}
+    spec = {"k": "f16", "v": "f16", "n_ctx": 256, "threads": 1, "tokens": tokens, "windows": [(len(tokens) - 8, 8)],
+            "starts": [4], "limit": 6}  # fmt: skip
     first = child.call("score", {**spec, "save": str(tmp_path / "ref.npy")}, timeout=60)
-    again = child.call("score", {**spec, "reference": str(tmp_path / "ref.npy")}, timeout=60)
+    again = child.call("score", {**spec, "reference": str(tmp_path / "ref.npy"), "made": first["made"]}, timeout=60)
+    assert again["equal"] == [6]
     assert np.allclose(first["nll"], again["nll"])
     assert max(again["kl"]) < 1e-9
     assert all(again["same_top"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ class ModelFacts:
     bos: str
     eos: str
     bos_id: int | None
+    weights: int = 0  # bytes of all tensors
 
     @property
     def k_width(self) -> int:
@@ -109,9 +110,10 @@ def read(path: Path) -> ModelFacts:
 
     specials = {"bos": token("tokenizer.ggml.bos_token_id"), "eos": token("tokenizer.ggml.eos_token_id")}
     try:
-        return facts(Fields(value, arch), arch, path=path, size=size, vocabulary=vocabulary, **specials)
+        found = facts(Fields(value, arch), arch, path=path, size=size, vocabulary=vocabulary, **specials)
     except ModelError as error:
         raise ModelError(error.what, where=str(path), remedy="Use the GGUF of a transformer model.") from error
+    return replace(found, weights=sum(tensor.n_bytes for tensor in reader.tensors))
 
 
 def facts(fields: Fields, arch: str, *, path: Path, size: int, vocabulary: int, bos: str, eos: str) -> ModelFacts:

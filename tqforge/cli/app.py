@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -14,7 +16,7 @@ import typer
 from tqforge import __version__
 from tqforge.adapters.console import Output
 from tqforge.context import Context
-from tqforge.errors import ExitCode, TqforgeError
+from tqforge.errors import ExitCode, Terminated, TqforgeError
 from tqforge.workspace import ENV_HOME, Workspace
 
 app = typer.Typer(
@@ -88,6 +90,9 @@ def _guarded(action: Callable[[], int], out: Output) -> int:
     except typer.TyperException as error:
         _show_usage_error(error)
         code = int(ExitCode.USAGE)
+    except Terminated:
+        out.err.print("[yellow]ended by SIGTERM.[/] Run the same command again: it goes on from a clean state.")
+        code = int(ExitCode.TERMINATED)
     except (KeyboardInterrupt, typer.Abort):
         out.err.print("[yellow]interrupted.[/] Run the same command again: it goes on from a clean state.")
         code = int(ExitCode.INTERRUPTED)
@@ -110,8 +115,14 @@ def _show_usage_error(error: typer.TyperException) -> None:
         sys.stderr.write(f"Error: {error.format_message()}\n")
 
 
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    """As Ctrl-C: what runs is wound up, and what was observed is reported."""
+    raise Terminated
+
+
 def main() -> None:
     """Entry point of the console script."""
     argv = sys.argv[1:]
+    signal.signal(signal.SIGTERM, _terminate)
     out = Output(json_mode="--json" in argv)
     sys.exit(_guarded(lambda: main_inner(argv), out))

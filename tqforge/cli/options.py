@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,6 +26,13 @@ def complete_pair(incomplete: str) -> list[str]:
     return [",".join([*done, option]) for option in options if option.startswith(last)]
 
 
+def complete_model(incomplete: str) -> list[str]:
+    """Models of models.toml whose name begins so; files are the shell's own business."""
+    from tqforge.domain.manifest import load_models
+
+    return [name for name in load_models()[1] if name.startswith(incomplete)]
+
+
 BaseOption = Annotated[
     str | None,
     typer.Option(
@@ -37,6 +45,30 @@ NativeOption = Annotated[
         "--native/--portable",
         help="This CPU's own instructions, or those of most CPUs. Native, unless this CPU refused it before.",
     ),
+]
+ModelOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        help="A name from models.toml, or a GGUF file; may be repeated.",
+        autocompletion=complete_model,
+    ),
+]
+PairsOption = Annotated[
+    str | None,
+    typer.Option(help="K/V pairs, as f16,q8_0/tq3_0 (f16 is always added).", autocompletion=complete_pair),
+]
+ThreadsOption = Annotated[int | None, typer.Option("--threads", "-t", min=1, help="Threads of llama.cpp.")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Folder of the report (else in the workspace).", file_okay=False)
+]
+LibraryOption = Annotated[
+    Path | None, typer.Option(help="Another build's library folder.", file_okay=False, exists=True)
+]
+BindingsOption = Annotated[
+    Path | None,
+    typer.Option(help="Folder with the llama_cpp package that fits --library.", file_okay=False, exists=True),
 ]
 MetalOption = Annotated[
     bool | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from tqforge.adapters import fs, gguf_io
 from tqforge.context import Context
 from tqforge.domain import building, models
 from tqforge.domain.manifest import load_base
-from tqforge.domain.report import html, table
+from tqforge.domain.report import comparison, html, table
 from tqforge.domain.report.schema import BuildKeys, Report, Stage, Status
 from tqforge.domain.verify import running
 from tqforge.domain.verify.pairs import check_lengths, check_model
@@ -28,11 +29,20 @@ class Where:
     """What is verified, and where the report goes."""
 
     base: str | None = None
-    model: str | None = None
+    models: tuple[str, ...] = ()
     metal: bool | None = None
     library: Path | None = None
     bindings: Path | None = None
     out: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Subject:
+    """One model, checked before the first one is measured, and the folder of its report."""
+
+    facts: gguf_io.ModelFacts
+    sha256: str
+    folder: Path
 
 
 def run(ctx: Context, settings: Settings, where: Where) -> int:
@@ -44,19 +54,59 @@ def run(ctx: Context, settings: Settings, where: Where) -> int:
 def _run(ctx: Context, settings: Settings, where: Where) -> int:
     started = datetime.now(UTC)
     target = _target(ctx, where)
-    path, sha256 = models.resolve(ctx.workspace, where.model, ctx.out)
-    facts = gguf_io.read(path)
-    check_model(facts)
-    if "needle" in settings.stages:
-        check_lengths(settings.lengths, settings.answer_tokens, facts)
     settings = replace(settings, threads=settings.threads or _threads())
-    folder = (where.out or ctx.workspace.runs / started.strftime("%Y%m%dT%H%M%SZ")).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    session = Session(out=ctx.out, target=target, settings=settings, facts=facts, folder=folder, model_sha256=sha256)
+    top = (where.out or ctx.workspace.runs / started.strftime("%Y%m%dT%H%M%SZ")).absolute()
+    subjects = _subjects(ctx, settings, where, top)
+    reports: list[Report] = []
+    codes: list[int] = []
+    for subject in subjects:
+        subject.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            codes.append(_verify(ctx, settings, target, subject, reports))
+        finally:
+            if len(subjects) > 1 and reports:
+                _compare(ctx, top, subjects, reports)
+    if len(reports) == 1:
+        ctx.out.document(reports[0].to_json())
+    else:
+        ctx.out.document({"reports": [report.to_json() for report in reports]})
+    return max(codes)
+
+
+def _subjects(ctx: Context, settings: Settings, where: Where, top: Path) -> list[_Subject]:
+    """One model has the folder to itself; each of several has its own beside (in --out: below) the page of all."""
+    found: list[_Subject] = []
+    names: dict[str, int] = {}
+    for wanted in where.models or (None,):
+        path, sha256 = models.resolve(ctx.workspace, wanted, ctx.out)
+        facts = gguf_io.read(path)
+        check_model(facts)
+        if "needle" in settings.stages:
+            check_lengths(settings.lengths, settings.answer_tokens, facts)
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem)
+        names[name] = names.get(name, 0) + 1
+        name += f"-{names[name]}" if names[name] > 1 else ""
+        folder = top if len(where.models) < 2 else top / name if where.out else top.with_name(f"{top.name}-{name}")
+        found.append(_Subject(facts=facts, sha256=sha256, folder=folder))
+    return found
+
+
+def _verify(ctx: Context, settings: Settings, target: Target, subject: _Subject, reports: list[Report]) -> int:
+    """All stages on one model; its report is kept in `reports` as it grows."""
+    started, place = datetime.now(UTC), len(reports)
+    session = Session(
+        out=ctx.out,
+        target=target,
+        settings=settings,
+        facts=subject.facts,
+        folder=subject.folder,
+        model_sha256=subject.sha256,
+    )
 
     def keep(stages: list[Stage]) -> Report:
         report = running.report(session, stages, command=("tqforge", *ctx.argv), started=started)
-        _write(report, folder)
+        reports[place:] = [report]
+        _write(report, subject.folder)
         return report
 
     try:
@@ -65,15 +115,23 @@ def _run(ctx: Context, settings: Settings, where: Where) -> int:
         session.close()
     report = keep(outcome.stages)
     ctx.out.show(table.render(report))
-    ctx.out.say(f"report: {folder / 'report.html'}")
-    ctx.out.document(report.to_json())
-    if outcome.interrupted:
-        raise KeyboardInterrupt
+    ctx.out.say(f"report: {subject.folder / 'report.html'}")
+    if outcome.interrupted is not None:
+        ctx.out.document(report.to_json())
+        raise outcome.interrupted
     if outcome.error:
         ctx.out.problem(outcome.error)
         return int(outcome.error.code)
     good = report.status in (Status.PASSED, Status.DEFERRED)
     return int(ExitCode.OK if good else ExitCode.CHECK_FAILED)
+
+
+def _compare(ctx: Context, top: Path, subjects: list[_Subject], reports: list[Report]) -> None:
+    """One page over all models, with a link to each one's own."""
+    top.mkdir(parents=True, exist_ok=True)
+    links = [os.path.relpath(subject.folder / "report.html", top) for subject in subjects]
+    fs.write_text(top / "report.html", comparison.render(list(zip(links, reports, strict=False))))
+    ctx.out.say(f"all models: {top / 'report.html'}")
 
 
 def _write(report: Report, folder: Path) -> None:

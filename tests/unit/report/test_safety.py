@@ -4,9 +4,10 @@ import pytest
 from synthetic_report import cell, interval, not_numbers, quality_row, report, summaries
 
 from tqforge.domain.report import safety, verdict
-from tqforge.domain.report.safety import Level
+from tqforge.domain.report.levels import Level
 from tqforge.domain.report.schema import (
     Interval,
+    Need,
     NeedleStage,
     Outcome,
     PlanRow,
@@ -28,7 +29,7 @@ def measured(*rows: QualityRow, hits: int = 0, misses: int = 0, pair: str = "tq3
 
 def level(whole: Report) -> Level:
     (one,) = safety.judge(whole)
-    return one.level
+    return Level(one.level)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,8 @@ def test_nothing_measured_nothing_said() -> None:
 
 
 def plan() -> PlanStage:
-    row = PlanRow(pair="q8_0/tq3_0", n_ctx=32768, weights=2 << 30, kv=600 << 20, compute=300 << 20, measured=3 << 30)
+    need = Need(weights=2 << 30, kv=600 << 20, compute=300 << 20)
+    row = PlanRow(pair="q8_0/tq3_0", n_ctx=32768, planned=need, measured=need)
     fits = Recommendation(
         budget=16 << 30, usable=12 << 30, n_ctx=32768, pair="q8_0/tq3_0", need=3 << 30, reason="closest"
     )

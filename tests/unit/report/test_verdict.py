@@ -21,10 +21,11 @@ from synthetic_report import (
     zero_cells,
 )
 
-from tqforge.domain.report import fidelity, verdict
+from tqforge.domain.report import fidelity, safety, verdict
 from tqforge.domain.report.schema import (
     Check,
     CheckStage,
+    Interval,
     MemoryStage,
     NeedleStage,
     OpsRow,
@@ -120,11 +121,14 @@ def test_advice_only_if_the_intervals_are_apart() -> None:
     assert keys not in said(with_stages(quality(mixed)), Kind.ADVICE)
 
 
-def test_two_rows_of_a_pair_are_told_apart_by_their_rotation() -> None:
-    rows = [quality_row("q4_0/q4_0", kl=interval(kl), rotation=turned) for kl, turned in ((0.6, "none"), (0.02, "KV"))]
-    text = said(with_stages(quality(*rows)), Kind.ADVICE)
-    assert "safe: q4_0/q4_0 (keys, values rotated)" in text
-    assert "unsafe: q4_0/q4_0 (not rotated)" in text
+def test_a_row_without_rotation_is_told_apart_and_never_advised() -> None:
+    plain = quality_row("q4_0/q4_0", kl=interval(0.6), rotation="none", unrotated=True)
+    rows = (plain, quality_row("q4_0/q4_0", kl=interval(0.02), rotation="KV"))
+    whole = report(stages=(QualityStage(status=Status.PASSED, rows=rows),))
+    assert [(one.level, one.unrotated) for one in safety.judge(whole)] == [("safe", False), ("unsafe", True)]
+    text = " ".join(finding.text for finding in verdict.findings(whole))
+    assert "safe: q4_0/q4_0." in text
+    assert "unsafe" not in text
 
 
 def test_advice_names_the_cheapest_close_pair() -> None:
@@ -138,7 +142,12 @@ def test_advice_names_the_cheapest_close_pair() -> None:
     ("kl", "word"), [(0.004, "hardly"), (0.03, "close"), (0.2, "clearly different"), (2.1, "not itself")]
 )
 def test_bands(kl: float, word: str) -> None:
-    assert word in fidelity.band(kl)
+    assert word in fidelity.band(interval(kl))
+
+
+def test_broken_only_with_the_whole_interval() -> None:
+    across = Interval(value=0.6, low=0.4, high=0.9)
+    assert fidelity.band(across) == "clearly different from f16"
 
 
 def test_a_broken_stock_pair_is_named_too() -> None:

@@ -91,7 +91,7 @@ def test_verdicts() -> None:
     control = cell("f16/f16", "f16", 1.0)
     assert needle.verdict([control, cell("q/q", "none", 1.0)])[0] == "passed"
     assert needle.verdict([control, cell("q/q", "none", 0.0), cell("q/q", "none", 0.0)])[0] == "passed"
-    assert needle.verdict([control, *[cell("q/q", "none", 0.0)] * 3])[0] == "failed"
+    assert needle.verdict([control, *[cell("q/q", "none", 0.0)] * 4])[0] == "failed"
     assert needle.verdict([control, cell("q/q", "none", None)])[0] == "failed"
     assert needle.verdict([control, cell("f16/f16", "no-needle", 0.5)])[0] == "failed"
     open_cell = cell("q/q", "none", 0.0, outcome=Outcome.INCONCLUSIVE)

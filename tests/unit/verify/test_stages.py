@@ -13,11 +13,11 @@ from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama import divergence
 from tqforge.domain import codec
 from tqforge.domain.model import Pair
-from tqforge.domain.report.schema import BuildKeys, CheckStage, Interval, QualityRow, Stage, Status
+from tqforge.domain.report.schema import BuildKeys, CheckStage, Stage, Status
 from tqforge.domain.verify import running, settings
 from tqforge.domain.verify.session import DeferredError, Session, Target, padded
 from tqforge.domain.verify.stages import codec as codec_stage
-from tqforge.domain.verify.stages import memory, quality
+from tqforge.domain.verify.stages import memory
 from tqforge.errors import CrashError, UsageError
 
 FACTS = ModelFacts(
@@ -57,24 +57,6 @@ def test_memory_is_equal_to_the_byte_or_failed() -> None:
 def test_a_type_that_was_silently_not_applied_is_found() -> None:
     row = memory.row_of(Pair("tq3_0", "tq3_0"), cache_reply(), SIZES, FACTS)
     assert memory.judged([row], None).status is Status.FAILED
-
-
-def test_quality_fails_only_where_a_model_breaks() -> None:
-    def row(kl: float, top: float) -> QualityRow:
-        band = Interval(value=kl, low=kl, high=kl)
-        return QualityRow(
-            pair="q/q", bits=4, prefix=1, tokens=1, kl=band, kl_p99=kl, kl_max=kl, perplexity=1,
-            top1=Interval(value=top, low=top, high=top), perplexity_reference=1,
-        )  # fmt: skip
-
-    assert quality.verdict([row(0.3, 0.7)])[0] is Status.PASSED
-    assert quality.verdict([row(0.3, 0.7), row(2.1, 0.3)]) == (
-        Status.FAILED,
-        "breaks this model: q/q (KL 2.10, top-1 30%)",
-    )
-    assert quality.verdict([])[0] is Status.INCONCLUSIVE
-    assert quality.rotation({"k": True, "v": False}) == "K"
-    assert (quality.rotation({"k": False}), quality.rotation({})) == ("none", "not stated")
 
 
 def test_divergence_of_known_distributions() -> None:

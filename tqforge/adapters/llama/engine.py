@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tqforge.adapters.llama import buffers
 from tqforge.adapters.llama.native import Native
 from tqforge.errors import CacheTypeError, ContextLengthError, LoadError, ModelError
 
 Tokens = list[int]
 Tick = Callable[[int], None]
+_NO_ROTATION = "LLAMA_ATTN_ROT_DISABLE"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,8 @@ class ContextSpec:
     n_batch: int = 512
     threads: int = 2
     flash_attention: bool = True
+    rotate: bool = True  # False: llama.cpp does not rotate the K and V of its own quantized types
+    swa_full: bool = True  # False: layers with a sliding window keep that window alone, as llama-server has it
 
 
 @dataclass
@@ -41,15 +46,19 @@ class Held:
 
 
 class Engine:
-    """A loaded model and its current context."""
+    """A loaded model and its current context. A simulated one has shapes but no weights: contexts say their size."""
 
-    def __init__(self, native: Native, path: Path, gpu_layers: int) -> None:
+    def __init__(self, native: Native, path: Path, gpu_layers: int, *, simulated: bool = False) -> None:
         self._native, self._api = native, native.api
         params = self._api.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
+        if simulated:
+            params.no_alloc, params.load_mode = True, self._api.LLAMA_LOAD_MODE_NONE
+        native.log.lines.clear()
         self._model = self._api.llama_model_load_from_file(str(path).encode(), params)
         if not self._model:
             raise ModelError(f"llama.cpp does not load the model: {native.log.errors()}", where=str(path))
+        self._weights = buffers.read(native.log.lines).weights
         self._vocab = self._api.llama_model_get_vocab(self._model)
         self.n_vocab: int = self._api.llama_vocab_n_tokens(self._vocab)
         self._context: Any = None
@@ -65,6 +74,7 @@ class Engine:
             "n_swa": api.llama_model_n_swa(self._model),
             "recurrent": bool(api.llama_model_is_recurrent(self._model) or api.llama_model_is_hybrid(self._model)),
             "adds_bos": bool(api.llama_vocab_get_add_bos(self._vocab)),
+            "weights": self._weights,
         }
 
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> Tokens:
@@ -94,11 +104,12 @@ class Engine:
         params.n_threads = params.n_threads_batch = spec.threads
         params.type_k, params.type_v = self._native.type_id(spec.k), self._native.type_id(spec.v)
         params.flash_attn_type = 1 if spec.flash_attention else 0
-        params.no_perf = True
+        params.no_perf, params.swa_full = True, spec.swa_full
         if callback is not None:
             params.cb_eval = callback
         self._native.log.lines.clear()
-        self._context = self._api.llama_init_from_model(self._model, params)
+        with _rotation(spec.rotate):
+            self._context = self._api.llama_init_from_model(self._model, params)
         if not self._context:
             raise CacheTypeError(
                 f"llama.cpp made no context for {spec.k}/{spec.v} with {spec.n_ctx} tokens.",
@@ -163,24 +174,10 @@ class Engine:
         finally:
             self._api.llama_batch_free(batch)
 
-    def scored_rows(
-        self, tokens: Tokens, count: int, tick: Tick | None = None
-    ) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """Evaluate `tokens`, and for each of the last `count` of them give it and the logits that foretold it."""
-        spec = self._spec
-        assert spec is not None
-        first = len(tokens) - count - 1
-        self.decode(tokens[:first], tick=tick)
-        for start in range(first, len(tokens) - 1, spec.n_batch):
-            chunk = tokens[start : min(start + spec.n_batch, len(tokens) - 1)]
-            self.decode(chunk, scored=len(chunk))
-            for i in range(len(chunk)):
-                row = self.logits(i)
-                if not np.isfinite(row).all():
-                    raise LoadError("The logits are not finite.")
-                yield tokens[start + i + 1], row
-            if tick:
-                tick(start + len(chunk))
+    @property
+    def batch_size(self) -> int:
+        assert self._spec is not None
+        return self._spec.n_batch
 
     def logits(self, row: int = -1) -> NDArray[np.float32]:
         """A view of one row of logits, valid until the next decode."""
@@ -189,17 +186,41 @@ class Engine:
             raise LoadError("llama.cpp gives no logits for the last token.")
         return np.ctypeslib.as_array(pointer, shape=(self.n_vocab,))
 
-    def generate(self, limit: int) -> tuple[Tokens, bool]:
-        """Greedy continuation (lowest token on a tie), and whether the model ended it itself."""
+    def finite_logits(self, row: int = -1) -> NDArray[np.float32]:
+        """As `logits`. Raises LoadError where they hold no numbers."""
+        found = self.logits(row)
+        if not np.isfinite(found).all():
+            raise LoadError("The logits are not finite.")
+        return found
+
+    def generate(self, limit: int, *, stop_unlike: Tokens | None = None) -> tuple[Tokens, bool]:
+        """Greedy continuation (lowest token on a tie), and whether the model ended it itself.
+
+        With `stop_unlike` it ends after the first token that is another than the one there.
+        """
         made: Tokens = []
         while len(made) < limit:
-            row = self.logits()
-            if not np.isfinite(row).all():
-                raise LoadError("The logits are not finite.")
-            token = int(row.argmax())
+            token = int(self.finite_logits().argmax())
             if self._api.llama_vocab_is_eog(self._vocab, token):
                 return made, True
             made.append(token)
+            if stop_unlike is not None and made != stop_unlike[: len(made)]:
+                return made, False
             if len(made) < limit:
                 self.decode([token], scored=1)
         return made, False
+
+
+@contextmanager
+def _rotation(wanted: bool) -> Iterator[None]:
+    """llama.cpp asks the environment when it makes a cache; the user's own setting comes back afterwards."""
+    before = os.environ.get(_NO_ROTATION)
+    if not wanted:
+        os.environ[_NO_ROTATION] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_NO_ROTATION, None)
+        else:
+            os.environ[_NO_ROTATION] = before

@@ -19,6 +19,7 @@ from tqforge.errors import CacheTypeError, LoadError
 
 _HIGHEST_ID = 255
 _LOG_LINES = 4000
+_GPU_TYPES = (1, 2)  # GGML_BACKEND_DEVICE_TYPE_GPU, _IGPU
 _ROTATION = re.compile(r"attn_rot_([kv]) = (\d+)")
 
 
@@ -90,6 +91,17 @@ class Native:
             )
         return info.id
 
+    def devices(self) -> list[dict[str, Any]]:
+        """The backend devices: name, whether it is a GPU, and its memory in bytes (with Metal: the working set)."""
+        found = []
+        for index in range(self.ggml.ggml_backend_dev_count()):
+            device, free, total = self.ggml.ggml_backend_dev_get(index), ctypes.c_size_t(), ctypes.c_size_t()
+            self.ggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(total))
+            gpu = self.ggml.ggml_backend_dev_type(device) in _GPU_TYPES
+            name = self.ggml.ggml_backend_dev_name(device).decode("utf-8", "replace")
+            found.append({"name": name, "gpu": gpu, "free": free.value, "total": total.value})
+        return found
+
     def _read_types(self) -> Iterator[TypeInfo]:
         for number in range(self._type_count()):
             raw = self.ggml.ggml_type_name(number)
@@ -140,6 +152,11 @@ def _declare(handle: ctypes.CDLL) -> ctypes.CDLL:
         "ggml_backend_tensor_get": ([pointer, pointer, size, size], None),
         "ggml_backend_buffer_get_size": ([pointer], size),
         "ggml_backend_buffer_name": ([pointer], ctypes.c_char_p),
+        "ggml_backend_dev_count": ([], size),
+        "ggml_backend_dev_get": ([size], pointer),
+        "ggml_backend_dev_name": ([pointer], ctypes.c_char_p),
+        "ggml_backend_dev_type": ([pointer], ctypes.c_int),
+        "ggml_backend_dev_memory": ([pointer, pointer, pointer], None),
     }
     for name, (arguments, result) in table.items():
         function = getattr(handle, name, None)

@@ -13,12 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
-
-from tqforge.adapters.llama import ccodec, protocol, timing
-from tqforge.adapters.llama.divergence import compare
+from tqforge.adapters.llama import buffers, ccodec, protocol, timing
 from tqforge.adapters.llama.engine import ContextSpec, Engine, Tick
 from tqforge.adapters.llama.native import Native
+from tqforge.adapters.llama.passage import Passage, Reader
 from tqforge.adapters.llama.tensors import CacheProbe
 from tqforge.errors import LoadError
 
@@ -31,6 +29,7 @@ class Worker:
     def __init__(self) -> None:
         self._native: Native | None = None
         self._engine: Engine | None = None
+        self._simulated: Engine | None = None
         self._bench: timing.Bench | None = None
         self._cpus: list[int] = []
 
@@ -60,7 +59,8 @@ class Worker:
         }
 
     def model(self, args: Args, _tick: Tick) -> Args:
-        self._engine = Engine(self.native, Path(args["path"]), int(args["gpu_layers"]))
+        self._path, self._gpu_layers = Path(args["path"]), int(args["gpu_layers"])
+        self._engine = Engine(self.native, self._path, self._gpu_layers)
         return self.engine.facts()
 
     def tokenize(self, args: Args, _tick: Tick) -> Args:
@@ -107,24 +107,37 @@ class Worker:
             self.engine.close_context()
 
     def score(self, args: Args, tick: Tick) -> Args:
-        """Open a context, evaluate `tokens`, and compare the last `count` with the reference run's logits.
+        """Open a context and read `tokens`, with `windows` scored and continued after each of `starts`.
 
         Without `reference` this run is the reference: its logits are kept in the file `save`.
         """
-        tokens, count = args.pop("tokens"), int(args.pop("count"))
-        reference, save = args.pop("reference", None), args.pop("save", None)
+        words = {name: args.pop(name) for name in ("tokens", "windows", "starts", "limit") if name in args}
+        paths = {name: Path(args.pop(name)) if args.get(name) else None for name in ("reference", "save")}
+        made = args.pop("made", None)
+        args = {name: value for name, value in args.items() if name not in paths}
         self.engine.open(ContextSpec(**args))
-        shape = (count, self.engine.n_vocab)
-        kept = np.lib.format.open_memmap(save, mode="w+", dtype=np.float32, shape=shape) if save else None
-        wanted = np.load(reference, mmap_mode="r") if reference else None
-        scores = []
-        for i, (target, row) in enumerate(self.engine.scored_rows(tokens, count, tick)):
-            scores.append(compare(row, target, None if wanted is None else wanted[i]))
-            if kept is not None:
-                kept[i] = row
-        self.engine.close_context()
-        columns = {name: [getattr(one, name) for one in scores] for name in ("nll", "kl", "same_top")}
-        return {**columns, "rotation": self.native.log.rotation()}
+        try:
+            found = Reader(self.engine, Passage(**words), tick).read(**paths, made=made)
+        finally:
+            self.engine.close_context()
+        columns = {name: [getattr(one, name) for one in found.scores] for name in ("nll", "kl", "same_top")}
+        return {**columns, "made": found.made, "equal": found.equal, "rotation": self.native.log.rotation()}
+
+    def reserve(self, args: Args, _tick: Tick) -> Args:
+        """Open a context, say what was allocated for it, and close it. `simulated`: what would be allocated."""
+        engine = self.engine
+        if args.pop("simulated", False):
+            engine = self._simulated = self._simulated or Engine(
+                self.native, self._path, self._gpu_layers, simulated=True
+            )
+        engine.open(ContextSpec(**args))
+        try:
+            return {"cells": engine.cells(), **asdict(buffers.read(self.native.log.lines))}
+        finally:
+            engine.close_context()
+
+    def devices(self, _args: Args, _tick: Tick) -> Args:
+        return {"devices": self.native.devices()}
 
     def bench_open(self, args: Args, _tick: Tick) -> Args:
         """One context per entry of `contexts`, all kept open; the process stays on `threads` CPUs where it can."""

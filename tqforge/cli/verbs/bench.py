@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tqforge.cli.app import JsonFlag, context_of, finish
-from tqforge.cli.options import BaseOption, MetalOption, complete_pair
+from tqforge.cli.options import (
+    BaseOption,
+    BindingsOption,
+    LibraryOption,
+    MetalOption,
+    ModelOption,
+    OutOption,
+    PairsOption,
+    ThreadsOption,
+)
 
 
 def register(app: typer.Typer) -> None:
     @app.command()
     def bench(  # noqa: PLR0917 - one parameter per option
         ctx: typer.Context,
-        model: Annotated[
-            str | None, typer.Option("--model", "-m", help="A name from models.toml, or a GGUF file.")
-        ] = None,
-        pairs: Annotated[
-            str | None,
-            typer.Option(help="K/V pairs, as f16,q8_0/tq3_0 (f16 is always added).", autocompletion=complete_pair),
-        ] = None,
+        model: ModelOption = None,
+        pairs: PairsOption = None,
         depths: Annotated[str | None, typer.Option(help="Tokens in the cache, as 0,2k,4096.")] = None,
         rounds: Annotated[int | None, typer.Option(min=1, max=100, help="How often each rate is taken.")] = None,
         llama_bench: Annotated[
@@ -29,18 +32,10 @@ def register(app: typer.Typer) -> None:
         ] = True,
         base: BaseOption = None,
         metal: MetalOption = None,
-        threads: Annotated[int | None, typer.Option("--threads", "-t", min=1, help="Threads of llama.cpp.")] = None,
-        out: Annotated[
-            Path | None,
-            typer.Option("--out", "-o", help="Folder of the report (else in the workspace).", file_okay=False),
-        ] = None,
-        library: Annotated[
-            Path | None, typer.Option(help="Another build's library folder.", file_okay=False, exists=True)
-        ] = None,
-        bindings: Annotated[
-            Path | None,
-            typer.Option(help="Folder with the llama_cpp package that fits --library.", file_okay=False, exists=True),
-        ] = None,
+        threads: ThreadsOption = None,
+        out: OutOption = None,
+        library: LibraryOption = None,
+        bindings: BindingsOption = None,
         json: JsonFlag = False,
     ) -> None:
         """Measure prefill and decode at depth, every pair beside f16 in the same run."""
@@ -56,5 +51,7 @@ def register(app: typer.Typer) -> None:
             speed_llama_bench=llama_bench,
             threads=threads,
         )
-        where = command.Where(base=base, model=model, metal=metal, library=library, bindings=bindings, out=out)
+        where = command.Where(
+            base=base, models=tuple(model or ()), metal=metal, library=library, bindings=bindings, out=out
+        )
         finish(command.run(context_of(ctx, json=json), chosen, where))

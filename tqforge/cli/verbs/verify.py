@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tqforge.cli.app import JsonFlag, context_of, finish
-from tqforge.cli.options import BaseOption, MetalOption, complete_pair
-
-
-def _complete_model(incomplete: str) -> list[str]:
-    from tqforge.domain.manifest import load_models
-
-    return [name for name in load_models()[1] if name.startswith(incomplete)]
+from tqforge.cli.options import (
+    BaseOption,
+    BindingsOption,
+    LibraryOption,
+    MetalOption,
+    ModelOption,
+    OutOption,
+    PairsOption,
+    ThreadsOption,
+)
 
 
 def _complete_stage(incomplete: str) -> list[str]:
@@ -27,20 +29,27 @@ def register(app: typer.Typer) -> None:
     @app.command()
     def verify(  # noqa: PLR0917 - one parameter per option
         ctx: typer.Context,
-        model: Annotated[
-            str | None,
-            typer.Option(
-                "--model", "-m", help="A name from models.toml, or a GGUF file.", autocompletion=_complete_model
-            ),
-        ] = None,
-        pairs: Annotated[
-            str | None,
-            typer.Option(help="K/V pairs, as f16,q8_0/tq3_0 (f16 is always added).", autocompletion=complete_pair),
-        ] = None,
+        model: ModelOption = None,
+        pairs: PairsOption = None,
         lengths: Annotated[str | None, typer.Option(help="Prompt lengths in tokens, as 512,2k,4096.")] = None,
         depths: Annotated[str | None, typer.Option(help="Where the needle lies, as 0.1,0.5,0.9.")] = None,
         seeds: Annotated[
             int | None, typer.Option(min=1, max=100, help="How many facts are hidden, one at a time.")
+        ] = None,
+        prefixes: Annotated[
+            str | None, typer.Option(help="Tokens of text before quality is scored, as 512,1536,4k.")
+        ] = None,
+        rotations: Annotated[
+            bool | None,
+            typer.Option(
+                "--rotations/--no-rotations", help="Stock types also without llama.cpp's rotation (--full does)."
+            ),
+        ] = None,
+        budget: Annotated[
+            list[str] | None, typer.Option(help="Memory to recommend a pair for, as 16GB; may be repeated.")
+        ] = None,
+        context: Annotated[
+            str | None, typer.Option(help="Tokens the recommendation is for (32k, or what the model has).")
         ] = None,
         stage: Annotated[
             list[str] | None, typer.Option(help="Only this stage; may be repeated.", autocompletion=_complete_stage)
@@ -50,21 +59,13 @@ def register(app: typer.Typer) -> None:
         ] = False,
         base: BaseOption = None,
         metal: MetalOption = None,
-        threads: Annotated[int | None, typer.Option("--threads", "-t", min=1, help="Threads of llama.cpp.")] = None,
-        out: Annotated[
-            Path | None,
-            typer.Option("--out", "-o", help="Folder of the report (else in the workspace).", file_okay=False),
-        ] = None,
-        library: Annotated[
-            Path | None, typer.Option(help="Another build's library folder.", file_okay=False, exists=True)
-        ] = None,
-        bindings: Annotated[
-            Path | None,
-            typer.Option(help="Folder with the llama_cpp package that fits --library.", file_okay=False, exists=True),
-        ] = None,
+        threads: ThreadsOption = None,
+        out: OutOption = None,
+        library: LibraryOption = None,
+        bindings: BindingsOption = None,
         json: JsonFlag = False,
     ) -> None:
-        """Prove what the built library does: source, codec, memory, needles, quality."""
+        """Prove what the built library does, and say which pair to take: memory, needles, quality and more."""
         from tqforge.commands import verify as command
         from tqforge.domain.verify import settings
 
@@ -74,8 +75,14 @@ def register(app: typer.Typer) -> None:
             lengths=settings.parse_lengths(lengths) if lengths else None,
             depths=settings.parse_depths(depths) if depths else None,
             seeds=tuple(range(seeds)) if seeds else None,
+            quality_prefixes=settings.parse_prefixes(prefixes) if prefixes else None,
+            rotations=rotations,
+            budgets=tuple(settings.parse_size(size) for size in budget) if budget else None,
+            plan_context=settings.parse_lengths(context)[-1] if context else None,
             stages=settings.choose_stages(stage) if stage else None,
             threads=threads,
         )
-        where = command.Where(base=base, model=model, metal=metal, library=library, bindings=bindings, out=out)
+        where = command.Where(
+            base=base, models=tuple(model or ()), metal=metal, library=library, bindings=bindings, out=out
+        )
         finish(command.run(context_of(ctx, json=json), chosen, where))

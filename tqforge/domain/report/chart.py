@@ -11,8 +11,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from matplotlib.transforms import Bbox
 
 from tqforge.domain.report import svg, words
-from tqforge.domain.report.fidelity import BROKEN, CHANGED, CLOSE, quality_name
+from tqforge.domain.report.fidelity import quality_name
 from tqforge.domain.report.figures import is_mixed, is_ours, pareto
+from tqforge.domain.report.levels import BROKEN, CHANGED, CLOSE
 from tqforge.domain.report.schema import QualityRow
 
 #: Where a label may go, seen from its point in points: right, left, above, below, and the corners.

@@ -1,44 +1,37 @@
-"""How far a cache type is from f16, in words. Pure.
-
-The bands of KL divergence are conventions of this report, chosen on models of 0.1 to 0.5 billion parameters where
-needles and greedy answers were looked at beside them; they are printed with the report.
-"""
+"""How far a cache type is from f16, in words. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tqforge.domain.report import figures, words
-from tqforge.domain.report.schema import QualityRow, Report
+from tqforge.domain.report.levels import CHANGED, CLOSE, Level, by_kl
+from tqforge.domain.report.schema import Interval, PairVerdict, QualityRow, Report
 
 Judged = tuple[bool, str]
-
-CLOSE, CHANGED, BROKEN = 0.01, 0.05, 0.5
 
 #: Which sides llama.cpp rotates by itself, by the word in the report.
 ROTATION = {"KV": "keys, values rotated", "K": "keys rotated", "V": "values rotated", "none": "not rotated"}
 
 
-def band(kl: float) -> str:
+def band(kl: Interval) -> str:
     """How far a cache is from f16, in words."""
-    if kl < CLOSE:
+    if by_kl(kl) is Level.UNSAFE:
+        return "so different from f16 that the model is not itself any more"
+    if kl.value < CLOSE:
         return "hardly to be told from f16"
-    if kl < CHANGED:
-        return "close to f16"
-    return (
-        "clearly different from f16" if kl < BROKEN else "so different from f16 that the model is not itself any more"
-    )
+    return "close to f16" if kl.value < CHANGED else "clearly different from f16"
 
 
 def quality(report: Report) -> Iterator[Judged]:
     """How far each pair with our type, and each stock pair that is broken, is from f16."""
     rows = figures.main_quality_rows(report)
     for row in rows:
-        if row.is_floor:
+        if row.is_floor or row.unrotated:
             continue
         if not words.known(row.kl.value):
             yield False, f"{quality_name(row)}: the KL divergence came out as no number."
-        elif figures.is_ours(row.pair) or row.kl.value >= BROKEN:
+        elif figures.is_ours(row.pair) or by_kl(row.kl) is Level.UNSAFE:
             yield row.kl.value < CHANGED, _quality_row(row, rows)
 
 
@@ -47,7 +40,7 @@ def _quality_row(row: QualityRow, rows: list[QualityRow]) -> str:
     agree = (
         f"the same next word as f16 {words.percent(row.top1.value)} of the time" if words.known(row.top1.value) else ""
     )
-    text = f"{name} is {band(row.kl.value)}: KL {words.kl(row.kl.value)} ({words.kl_range(row.kl)})"
+    text = f"{name} is {band(row.kl)}: KL {words.kl(row.kl.value)} ({words.kl_range(row.kl)})"
     text += f", {agree}" if agree else ""
     return f"{text}{_beside(row, rows)}."
 
@@ -55,7 +48,9 @@ def _quality_row(row: QualityRow, rows: list[QualityRow]) -> str:
 def _beside(row: QualityRow, rows: list[QualityRow]) -> str:
     """The next larger stock pair, and whether the two can be told apart."""
     larger = [
-        other for other in rows if not other.is_floor and not figures.is_ours(other.pair) and other.bits > row.bits
+        other
+        for other in rows
+        if not (other.is_floor or other.unrotated or figures.is_ours(other.pair)) and other.bits > row.bits
     ]
     if not larger or not figures.is_ours(row.pair):
         return ""
@@ -70,16 +65,14 @@ def _beside(row: QualityRow, rows: list[QualityRow]) -> str:
     return f"; not to be told from {beside}"
 
 
-def quality_name(row: QualityRow) -> str:
-    """The pair, and which sides llama.cpp rotated where two rows differ by that alone."""
-    if not row.rotation:
-        return words.line(row.pair)
-    return f"{words.line(row.pair)} ({ROTATION.get(row.rotation, words.line(row.rotation))})"
+def quality_name(row: QualityRow | PairVerdict) -> str:
+    """The pair, and whether llama.cpp's own rotation was switched off for it."""
+    return f"{words.line(row.pair)} without rotation" if row.unrotated else words.line(row.pair)
 
 
 def advice(report: Report) -> Iterator[tuple[str, str]]:
     """Better keys than values, only where the intervals say that it pays: the cheapest close pair, else the closest."""
-    rows = [row for row in figures.main_quality_rows(report) if not row.is_floor]
+    rows = [row for row in figures.main_quality_rows(report) if not row.is_floor and not row.unrotated]
     for twin in rows:
         k, _, v = twin.pair.partition("/")
         better = [row for row in rows if k == v and _spends_on_keys(row, twin)]
@@ -93,9 +86,6 @@ def advice(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _spends_on_keys(row: QualityRow, twin: QualityRow) -> bool:
-    """Same V type and rotation, a larger K type, and intervals that do not touch."""
+    """Same V type, a larger K type, and intervals that do not touch."""
     k, _, v = row.pair.partition("/")
-    same = (
-        k != v and f"{v}/{v}" == twin.pair and (row.rotation == twin.rotation or not (row.rotation and twin.rotation))
-    )
-    return same and row.bits > twin.bits and 0 < row.kl.high < twin.kl.low
+    return k != v and f"{v}/{v}" == twin.pair and row.bits > twin.bits and 0 < row.kl.high < twin.kl.low

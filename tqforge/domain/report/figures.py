@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TypeVar
@@ -25,7 +24,7 @@ from tqforge.domain.report.schema import (
     Status,
 )
 
-STAGE_ORDER = ("source", "codec", "ops", "placement", "memory", "needle", "quality", "speed")
+STAGE_ORDER = ("source", "codec", "ops", "placement", "memory", "needle", "quality", "plan", "speed")
 TYPE = "tq3_0"
 
 _S = TypeVar("_S")
@@ -116,23 +115,14 @@ def quality_rows(report: Report) -> list[QualityRow]:
     """All rows, the longest prefix first, floors before pairs."""
     order = pair_order(report)
     rows = [row for stage in stages_of(report, QualityStage) for row in stage.rows]
-    return sorted(rows, key=lambda row: (-row.prefix, not row.is_floor, order(row.pair), row.rotation))
+    return sorted(rows, key=lambda row: (-row.prefix, not row.is_floor, order(row.pair), row.unrotated))
 
 
 def main_quality_rows(report: Report) -> list[QualityRow]:
-    """The rows at the longest prefix: the hardest and the closest to real use. See `distinct` for their rotation."""
+    """The rows at the longest prefix: the hardest and the closest to real use."""
     rows = quality_rows(report)
     longest = max((row.prefix for row in rows), default=0)
-    return distinct([row for row in rows if row.prefix == longest])
-
-
-def distinct(rows: list[QualityRow]) -> list[QualityRow]:
-    """The rows with their rotation kept only where it is needed to tell two rows of one pair apart."""
-    kinds: dict[str, set[str]] = defaultdict(set)
-    for row in rows:
-        if not row.is_floor:
-            kinds[row.pair].add(row.rotation)
-    return [row if len(kinds[row.pair]) > 1 else row.model_copy(update={"rotation": ""}) for row in rows]
+    return [row for row in rows if row.prefix == longest]
 
 
 def pareto(rows: Iterable[QualityRow]) -> list[QualityRow]:

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tqforge.domain.report import chart, fidelity, figures, heat, needles, safety, verdict, words
+from tqforge.domain.report import chart, fidelity, figures, heat, levels, needles, safety, verdict, words
 from tqforge.domain.report.schema import (
     CheckStage,
     NeedleCell,
@@ -22,17 +22,31 @@ from tqforge.domain.report.schema import (
     SpeedStage,
 )
 
+_FILTERS = (
+    "count",
+    "percent",
+    "percent_range",
+    "size",
+    "figure",
+    "kl",
+    "kl_range",
+    "ratio",
+    "bits",
+    "duration",
+    "plural",
+)
 #: Longer answers are cut in the page; `report.json` holds them whole.
 ANSWER_LIMIT = 4_000
 
 
 def render(report: Report) -> str:
     """The page. The same report gives the same bytes."""
-    return _environment().get_template("report.html.j2").render(_view(report)).strip() + "\n"
+    return environment().get_template("report.html.j2").render(_view(report)).strip() + "\n"
 
 
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Templates with the words of the report; every text is made visible and escaped."""
+    made = Environment(
         loader=PackageLoader("tqforge.domain.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -40,9 +54,21 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    for name in ("count", "percent", "percent_range", "size", "figure", "kl", "kl_range", "bits", "duration", "plural"):
-        environment.filters[name] = getattr(words, name)
-    environment.globals.update(
+    for name in (
+        "count",
+        "percent",
+        "percent_range",
+        "size",
+        "figure",
+        "kl",
+        "kl_range",
+        "ratio",
+        "bits",
+        "duration",
+        "plural",
+    ):
+        made.filters[name] = getattr(words, name)
+    made.globals.update(
         STATUS_WORD=words.STATUS_WORD,
         STATUS_SIGN=words.STATUS_SIGN,
         STAGE_TITLE=words.STAGE_TITLE,
@@ -56,7 +82,7 @@ def _environment() -> Environment:
         measured_bits=figures.measured_bits,
         quality_name=fidelity.quality_name,
     )
-    return environment
+    return made
 
 
 def _finalize(value: Any) -> Any:
@@ -86,7 +112,7 @@ def _view(report: Report) -> dict[str, Any]:
         "quality_stage": next(iter(figures.stages_of(report, QualityStage)), None),
         "prefix": rows[0].prefix if rows else 0,
         "exact_floor": _exact_floor(rows),
-        "bands": (fidelity.CLOSE, fidelity.CHANGED, fidelity.BROKEN),
+        "bands": (levels.CLOSE, levels.CHANGED, levels.BROKEN),
         "wide": Markup(chart.kl_chart(rows, "kl-wide")),  # noqa: S704  # drawn here, its texts are escaped by matplotlib
         "narrow": Markup(chart.kl_chart(rows, "kl-narrow", narrow=True)),  # noqa: S704
         "speed": _speed(report),

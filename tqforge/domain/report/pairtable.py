@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tqforge.domain.report import figures, needles, safety, words
+from tqforge.domain.report.levels import Level
 from tqforge.domain.report.needles import Tally
 from tqforge.domain.report.schema import MemoryRow, QualityRow, Report, SpeedRow
 
@@ -51,10 +52,10 @@ def _ratio(row: SpeedRow | None) -> str:
 
 
 _LEVEL_STYLE: dict[str, str] = {
-    safety.Level.SAFE: "green",
-    safety.Level.UNDECIDED: "magenta",
-    safety.Level.LOSSY: "yellow",
-    safety.Level.UNSAFE: "red",
+    Level.SAFE: "green",
+    Level.UNDECIDED: "magenta",
+    Level.LOSSY: "yellow",
+    Level.UNSAFE: "red",
 }
 _COLUMNS = (
     _Column(
@@ -77,8 +78,8 @@ _COLUMNS = (
 def _facts(report: Report) -> list[_Facts]:
     memory = {row.pair: row for row in figures.memory_rows(report)}  # the longest context comes last
     maps = {chart.pair: chart.total for chart in needles.needle_maps(report) if not chart.must_miss}
-    quality = {row.pair: row for row in figures.main_quality_rows(report)}
-    levels = {one.pair: one.level.value for one in safety.judge(report)}
+    quality = {row.pair: row for row in figures.main_quality_rows(report) if not row.unrotated}
+    levels = {one.pair: str(one.level) for one in safety.judge(report) if not one.unrotated}
     speed = {(row.pair, row.phase): row for row in figures.speed_rows(report)}  # the deepest comes last
     pairs = {*report.pairs, *memory, *maps, *quality, *(pair for pair, _ in speed)}
     found = []

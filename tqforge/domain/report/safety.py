@@ -6,28 +6,11 @@ bound leaves the pair undecided: more tokens or more seeds decide it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-
-from tqforge.domain.report import figures, needles, words
-from tqforge.domain.report.fidelity import BROKEN, CHANGED, quality_name
+from tqforge.domain.report import figures, levels, needles, words
+from tqforge.domain.report.fidelity import quality_name
+from tqforge.domain.report.levels import Level
 from tqforge.domain.report.needles import Tally
-from tqforge.domain.report.schema import Interval, QualityRow, Recommendation, Report
-
-#: A pair whose whole 95 % interval of needles found lies below this loses text.
-LEAST_FOUND = 0.95
-#: One whose whole interval lies below this is of no use for long texts.
-LEAST_USABLE = 0.5
-
-
-class Level(StrEnum):
-    """From the best to the worst."""
-
-    SAFE = "safe"
-    UNDECIDED = "undecided"
-    LOSSY = "costs quality"
-    UNSAFE = "unsafe"
-
+from tqforge.domain.report.schema import Interval, PairVerdict, QualityRow, Recommendation, Report
 
 SIGN = {
     Level.SAFE: "\N{CHECK MARK}",
@@ -37,28 +20,18 @@ SIGN = {
 }
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """One pair with the level it reached and the figures that decided."""
-
-    name: str
-    pair: str
-    bits: float
-    level: Level
-    why: str
-
-
-def judge(report: Report) -> list[Judgement]:
-    """One judgement per pair that was compared with f16, the smallest cache first."""
-    rows = figures.distinct([row for row in figures.quality_rows(report) if not row.is_floor])
-    worst: dict[str, QualityRow] = {}
-    for row in rows:
-        name = quality_name(row)
-        if name not in worst or not row.kl.value <= worst[name].kl.value:
-            worst[name] = row
+def judge(report: Report) -> list[PairVerdict]:
+    """One verdict per pair that was compared with f16, the smallest cache first."""
+    hardest: dict[tuple[str, bool], QualityRow] = {}
+    for row in figures.quality_rows(report):
+        key = row.pair, row.unrotated
+        if not row.is_floor and (key not in hardest or not row.kl.value <= hardest[key].kl.value):
+            hardest[key] = row
     found = {chart.pair: chart.total for chart in needles.needle_maps(report) if chart.control == "none"}
-    made = [_judge(name, row, found.get(row.pair), _rate(report, row.pair)) for name, row in worst.items()]
-    return sorted(made, key=lambda one: (one.bits, one.name))
+    made = [
+        _judge(row, None if row.unrotated else found.get(row.pair), _rate(report, row.pair)) for row in hardest.values()
+    ]
+    return sorted(made, key=lambda one: (one.bits, quality_name(one)))
 
 
 def _rate(report: Report, pair: str) -> Interval | None:
@@ -66,33 +39,19 @@ def _rate(report: Report, pair: str) -> Interval | None:
     return summary.rate if summary else None
 
 
-def _judge(name: str, row: QualityRow, needles: Tally | None, rate: Interval | None) -> Judgement:
-    levels = [_by_kl(row)]
+def _judge(row: QualityRow, needles: Tally | None, rate: Interval | None) -> PairVerdict:
+    reached = [levels.by_kl(row.kl)]
     why = [f"KL {words.kl(row.kl.value)} ({words.kl_range(row.kl)})"]
     if needles and needles.n:
-        levels.append(_by_needles(needles, rate))
+        reached.append(levels.by_needles(needles.hits, needles.n, rate))
         why.append(f"{needles.hits} of {words.plural(needles.n, 'needle')}")
-    worst = max(levels, key=list(Level).index)
-    return Judgement(name, row.pair, row.bits, worst, ", ".join(why))
-
-
-def _by_kl(row: QualityRow) -> Level:
-    bounds = (row.kl.value, row.kl.low, row.kl.high)
-    if not all(map(words.known, bounds)):
-        return Level.UNDECIDED
-    if row.kl.low >= BROKEN:
-        return Level.UNSAFE
-    if row.kl.high < CHANGED:
-        return Level.SAFE
-    return Level.LOSSY if row.kl.low >= CHANGED else Level.UNDECIDED
-
-
-def _by_needles(needles: Tally, rate: Interval | None) -> Level:
-    if rate is None or not words.known(rate.high):
-        return Level.SAFE if needles.hits == needles.n else Level.UNDECIDED
-    if rate.high < LEAST_USABLE:
-        return Level.UNSAFE
-    return Level.LOSSY if rate.high < LEAST_FOUND else Level.SAFE
+    return PairVerdict(
+        pair=row.pair,
+        bits=row.bits,
+        level=levels.worst(reached).value,
+        why=", ".join(why),
+        unrotated=row.unrotated,
+    )
 
 
 def budget(choice: Recommendation) -> str:
@@ -114,10 +73,10 @@ def reach(report: Report) -> int:
 
 def sentence(report: Report) -> str:
     """The levels of all pairs in one sentence; empty if none was judged."""
-    judged = judge(report)
+    judged = [one for one in judge(report) if not one.unrotated]
     parts = []
     for level in Level:
-        names = [one.name for one in judged if one.level is level]
+        names = [quality_name(one) for one in judged if one.level == level]
         if names:
             parts.append(f"{level}: {words.listing(names)}")
     return f"On this model, up to {words.count(reach(report))} tokens, {'; '.join(parts)}." if parts else ""

@@ -6,260 +6,69 @@ Sizes are bytes, times seconds, KL divergences nats per token, rates tokens per 
 from __future__ import annotations
 
 import json
-import math
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import Field
+
+from tqforge.domain.report.rows import (
+    BuildKeys,
+    Check,
+    Failure,
+    Interval,
+    Machine,
+    MemoryRow,
+    ModelKeys,
+    NearMiss,
+    Need,
+    NeedleCell,
+    NeedleSummary,
+    OpsRow,
+    Outcome,
+    PairVerdict,
+    PlanRow,
+    QualityRow,
+    Recommendation,
+    Record,
+    RunSettings,
+    SpeedRow,
+    Status,
+)
 
 SCHEMA_VERSION: Literal[1] = 1
 
-#: A measured figure. What came out as no finite number is NaN in memory and null in the JSON, both ways.
-Real = Annotated[
-    float,
-    BeforeValidator(lambda value: math.nan if value is None else value),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]}),
+
+__all__ = [
+    "BuildKeys",
+    "Check",
+    "CheckStage",
+    "Failure",
+    "Interval",
+    "Machine",
+    "MemoryRow",
+    "MemoryStage",
+    "ModelKeys",
+    "NearMiss",
+    "Need",
+    "NeedleCell",
+    "NeedleStage",
+    "NeedleSummary",
+    "OpsRow",
+    "OpsStage",
+    "Outcome",
+    "PairVerdict",
+    "PlanRow",
+    "PlanStage",
+    "QualityRow",
+    "QualityStage",
+    "Recommendation",
+    "Record",
+    "Report",
+    "RunSettings",
+    "SpeedRow",
+    "SpeedStage",
+    "Stage",
+    "Status",
 ]
-
-
-class Status(StrEnum):
-    """What a check came to. `deferred` could not run here and says why; it never counts as passed."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    INCONCLUSIVE = "inconclusive"
-    DEFERRED = "deferred"
-    ERROR = "error"
-
-
-class Outcome(StrEnum):
-    """What one needle cell came to."""
-
-    HIT = "hit"
-    PARTIAL = "partial"
-    MISS = "miss"
-    INCONCLUSIVE = "inconclusive"
-    ERROR = "error"
-
-
-class Record(BaseModel):
-    """Base of all records: frozen, no unknown keys, no NaN in the JSON."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
-
-
-class Machine(Record):
-    system: str
-    release: str
-    arch: str
-    cpu: str
-    cores: int
-    memory: int
-    python: str
-
-
-class BuildKeys(Record):
-    """What the measured library was built from."""
-
-    base: str
-    commit: str
-    tree: str
-    series_sha256: str
-    preset: str
-    flags: tuple[str, ...]
-    compiler: str
-    stamp: str
-    version: str
-
-
-class ModelKeys(Record):
-    """What was read from the GGUF itself."""
-
-    name: str
-    file: str
-    sha256: str
-    size: int
-    arch: str
-    layers: int
-    heads: int
-    kv_heads: int
-    head_k: int
-    head_v: int
-    trained_context: int
-    vocabulary: int
-    swa_window: int | None = None
-    mla: bool = False
-    chat_template: bool = True
-
-
-class RunSettings(Record):
-    """How contexts were made; equal for all pairs of a run."""
-
-    threads: int
-    n_batch: int
-    gpu_layers: int
-    flash_attention: bool = True
-
-
-class Failure(Record):
-    """The error that ended a stage, as the command line would print it."""
-
-    kind: str
-    code: int
-    what: str
-    where: str = ""
-    remedy: str = ""
-
-
-class Check(Record):
-    """One yes-or-no question with what was expected and what was seen."""
-
-    name: str
-    status: Status
-    expected: str = ""
-    observed: str = ""
-    reason: str = ""
-    cases: int | None = None
-
-
-class Interval(Record):
-    """A figure with the bounds of its 95 % interval."""
-
-    value: Real
-    low: Real
-    high: Real
-
-
-class MemoryRow(Record):
-    """K and V tensors of one context: as the library allocated them beside what the block sizes give.
-
-    `buffers` is the size of the backend buffers that hold them, padding included; types are those of the tensors.
-    """
-
-    pair: str
-    n_ctx: int
-    k_measured: int
-    v_measured: int
-    k_formula: int
-    v_formula: int
-    k_values: int
-    v_values: int
-    buffers: int = 0
-    k_type: str = ""
-    v_type: str = ""
-    device: str = ""
-    peak_rss: int | None = None
-
-
-class NearMiss(Record):
-    """A word of the answer that is almost the key: `distance` edits away."""
-
-    expected: str
-    seen: str
-    distance: int
-
-
-class NeedleCell(Record):
-    """One question put to one pair. `control` names the untreated runs a cell is judged against."""
-
-    pair: str
-    control: Literal["none", "f16", "no-needle"]
-    facts: tuple[str, ...]
-    fact_kind: str
-    length: int
-    tokens: int
-    depth: float
-    seed: int
-    position: int = 0
-    outcome: Outcome
-    score: float | None
-    exact: bool | None
-    found: tuple[str, ...] = ()
-    near_misses: tuple[NearMiss, ...] = ()
-    answer: str = ""
-    prompt_sha256: str = ""
-    seconds: float | None = None
-    error: str = ""
-
-
-class NeedleSummary(Record):
-    """All judged cells of one pair at one length (`length` None: all lengths)."""
-
-    pair: str
-    length: int | None
-    n: int
-    hits: int
-    partial: int
-    misses: int
-    inconclusive: int
-    errors: int
-    mean_score: float | None
-    rate: Interval | None
-
-
-class QualityRow(Record):
-    """One pair against f16 on the same tokens. `floor` rows are f16 against itself: the noise of the method."""
-
-    pair: str
-    bits: float
-    prefix: int
-    tokens: int
-    kl: Interval
-    kl_p99: Real
-    kl_max: Real
-    top1: Interval
-    perplexity: Real
-    perplexity_reference: Real
-    is_floor: bool = False
-    rotation: str = ""
-
-
-class OpsRow(Record):
-    """One run of upstream's test-backend-ops."""
-
-    backend: str
-    op: str
-    passed: int
-    failed: int
-    unsupported: int
-    worst_nmse: float | None = None
-    note: str = ""
-
-
-class SpeedRow(Record):
-    """Rates of one pair at one depth, medians over interleaved rounds, with the ratio to f16 in the same run."""
-
-    pair: str
-    depth: int
-    phase: Literal["prefill", "decode", "end-to-end"]
-    rate: Interval
-    ratio_f16: Interval | None
-    rounds: int
-    note: str = ""
-    depth_share: float | None = None  # of the time per token: what depth 0 does not have, attention above all
-
-
-class PlanRow(Record):
-    """Bytes that one context needs: as planned, and as measured where this run made one. SWA layers apart."""
-
-    pair: str
-    n_ctx: int
-    weights: int
-    kv: int
-    kv_swa: int = 0
-    compute: int
-    measured: int | None = None
-
-
-class Recommendation(Record):
-    """The pair for a memory budget; `usable` is what the machine grants of it (on macOS the GPU's working set)."""
-
-    budget: int
-    usable: int
-    n_ctx: int
-    pair: str | None
-    need: int | None
-    reason: str = ""
 
 
 class _Stage(Record):
@@ -297,16 +106,21 @@ class NeedleStage(_Stage):
     lengths: tuple[int, ...] = ()
     depths: tuple[float, ...] = ()
     prefix: Literal["shared", "fresh"] = "fresh"
+    losses: tuple[str, ...] = ()  # pairs that lost needles which f16 found: a stage that passed can have them
     cells: tuple[NeedleCell, ...] = ()
     summaries: tuple[NeedleSummary, ...] = ()
 
 
 class QualityStage(_Stage):
+    """`scored` tokens after each of the `prefixes` of one text; `greedy_tokens` generated after each of `greedy_at`."""
+
     name: Literal["quality"] = "quality"
     text: str = ""
     text_sha256: str = ""
-    prefix: int = 0
+    prefixes: tuple[int, ...] = ()
     scored: int = 0
+    greedy_at: tuple[int, ...] = ()
+    greedy_tokens: int = 0
     rows: tuple[QualityRow, ...] = ()
 
 
@@ -325,6 +139,9 @@ class PlanStage(_Stage):
     """What fits into a memory budget, and which of it is safe."""
 
     name: Literal["plan"] = "plan"
+    n_ctx: int = 0  # of the recommendations
+    budgets: tuple[int, ...] = ()  # asked for; without them they are chosen where the recommended pair changes
+    working_set: int | None = None  # what the GPU driver of this machine grants, where there is a GPU
     rows: tuple[PlanRow, ...] = ()
     recommendations: tuple[Recommendation, ...] = ()
 
@@ -353,6 +170,7 @@ class Report(Record):
     settings: RunSettings | None = None
     asked: tuple[str, ...] = ()  # stages the run was asked for; while it goes on some of them are not there yet
     stages: tuple[Stage, ...]
+    verdicts: tuple[PairVerdict, ...] = ()  # one per pair that was compared with f16
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, ready for `json.dumps`; no NaN among them."""

@@ -107,6 +107,13 @@ def kl_range(interval: Interval | None) -> str:
     return f"{kl(interval.low)} to {kl(interval.high)}"
 
 
+def ratio(interval: Interval | None) -> str:
+    """`1.021 (1.003 to 1.040)`."""
+    if interval is None or not all(map(known, (interval.value, interval.low, interval.high))):
+        return NONE
+    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})"
+
+
 def times(ratio: float | None, digits: int = 1) -> str:
     """`5.8 times`, `12 times`."""
     if ratio is None or not math.isfinite(ratio):

@@ -20,6 +20,7 @@ from tqforge.domain.report.schema import (
     MemoryStage,
     ModelKeys,
     NeedleStage,
+    PlanStage,
     QualityStage,
     Report,
     RunSettings,
@@ -27,9 +28,10 @@ from tqforge.domain.report.schema import (
     Stage,
     Status,
 )
+from tqforge.domain.verify.advising import advise
 from tqforge.domain.verify.session import DeferredError, Session
 from tqforge.domain.verify.settings import N_BATCH
-from tqforge.domain.verify.stages import codec, memory, needle, quality, source, speed
+from tqforge.domain.verify.stages import codec, memory, needle, plan, quality, source, speed
 from tqforge.errors import TqforgeError
 
 #: One entry per stage, in the order they run: how it runs, and an empty record for when it could not.
@@ -39,6 +41,7 @@ STAGES: dict[str, tuple[Callable[[Session], Stage], Callable[[Status], Stage]]] 
     "memory": (memory.run, lambda status: MemoryStage(status=status)),
     "needle": (needle.run, lambda status: NeedleStage(status=status)),
     "quality": (quality.run, lambda status: QualityStage(status=status)),
+    "plan": (plan.run, lambda status: PlanStage(status=status)),
     "speed": (speed.run, lambda status: SpeedStage(status=status)),
 }
 _WORST_FIRST = (Status.ERROR, Status.FAILED, Status.INCONCLUSIVE)
@@ -50,7 +53,7 @@ class Outcome:
 
     stages: list[Stage] = field(default_factory=list)
     error: TqforgeError | None = None
-    interrupted: bool = False
+    interrupted: KeyboardInterrupt | None = None
 
 
 def run_stages(session: Session, after: Callable[[list[Stage]], object]) -> Outcome:
@@ -82,8 +85,8 @@ def _run_one(session: Session, name: str, outcome: Outcome) -> Stage:
         )
         changes = {"status": Status.ERROR, "reason": error.what, "remedy": error.remedy, "error": failure}
         stage = (latest[0] if latest else empty(Status.ERROR)).model_copy(update=changes)
-    except KeyboardInterrupt:
-        outcome.interrupted = True
+    except KeyboardInterrupt as stop:
+        outcome.interrupted = stop
         changes = {"status": Status.INCONCLUSIVE, "reason": "interrupted before its end"}
         stage = (latest[0] if latest else empty(Status.INCONCLUSIVE)).model_copy(update=changes)
     finally:
@@ -103,7 +106,7 @@ def status_of(stages: list[Stage]) -> Status:
 def report(session: Session, stages: list[Stage], *, command: tuple[str, ...], started: datetime) -> Report:
     """Everything observed, with the keys it was observed under."""
     settings = session.settings
-    return Report(
+    made = Report(
         tqforge=__version__,
         command=command,
         started=started.astimezone(UTC).isoformat(timespec="seconds"),
@@ -119,6 +122,7 @@ def report(session: Session, stages: list[Stage], *, command: tuple[str, ...], s
         asked=tuple(settings.stages),
         stages=tuple(stages),
     )
+    return advise(made)
 
 
 def machine() -> Machine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from tqforge.domain.report.schema import NearMiss, NeedleCell, NeedleSummary, Outcome
 from tqforge.domain.verify.stats import edit_distance, wilson
@@ -88,4 +89,14 @@ def _summary(cells: list[NeedleCell], pair: str, length: int | None) -> NeedleSu
         errors=count[Outcome.ERROR],
         mean_score=sum(known) / len(known) if known else None,
         rate=wilson(count[Outcome.HIT], len(known)),
+        outcome=_kept(count[Outcome.HIT], len(known), count[Outcome.ERROR]),
     )
+
+
+def _kept(hits: int, n: int, errors: int) -> Literal["kept", "losses", "lost", "not judged", "errors"]:
+    """What became of the needles that f16 found, in a word."""
+    if errors:
+        return "errors"
+    if not n:
+        return "not judged"
+    return "kept" if hits == n else "losses" if hits else "lost"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal
 
 from tqforge.domain.model import Pair
@@ -10,7 +12,7 @@ from tqforge.errors import UsageError
 
 Profile = Literal["quick", "full", "custom"]
 
-STAGES = ("source", "codec", "memory", "needle", "quality", "speed")
+STAGES = ("source", "codec", "memory", "needle", "quality", "plan", "speed")
 CONTROL = Pair("f16", "f16")
 DEFAULT_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
 N_BATCH = 512
@@ -28,8 +30,14 @@ class Settings:
     seeds: tuple[int, ...]
     answer_tokens: int = 32
     memory_context: int
-    quality_prefix: int
-    quality_scored: int
+    quality_prefixes: tuple[int, ...]
+    quality_scored: int = 256
+    greedy_starts: int
+    greedy_tokens: int
+    rotations: bool = False
+    plan_lengths: tuple[int, ...] = (4096, 16384, 32768)
+    plan_context: int | None = None
+    budgets: tuple[int, ...] = ()
     codec_blocks: int
     speed_depths: tuple[int, ...] = (0, 2048, 4096, 8192)
     speed_prefill: int = 512
@@ -58,8 +66,9 @@ QUICK = Settings(
     depths=(0.1, 0.5, 0.9),
     seeds=(0, 1, 2),
     memory_context=2048,
-    quality_prefix=512,
-    quality_scored=256,
+    quality_prefixes=(512,),
+    greedy_starts=4,
+    greedy_tokens=32,
     codec_blocks=20_000,
 )
 FULL = Settings(
@@ -68,8 +77,10 @@ FULL = Settings(
     depths=(0.1, 0.5, 0.9),
     seeds=(0, 1, 2),
     memory_context=8192,
-    quality_prefix=1536,
-    quality_scored=256,
+    quality_prefixes=(512, 1536, 4096),
+    greedy_starts=12,
+    greedy_tokens=48,
+    rotations=True,
     codec_blocks=200_000,
 )
 
@@ -100,9 +111,29 @@ def _length(word: str) -> int:
     return value
 
 
+def parse_prefixes(text: str) -> tuple[int, ...]:
+    """`512,1536,4k`: far enough apart that no scored token lies in two of them."""
+    found = parse_lengths(text)
+    apart = QUICK.quality_scored
+    if any(after - before <= apart for before, after in pairwise(found)):
+        raise UsageError(f"Prefixes must be over {apart} tokens apart.", remedy="Write --prefixes 512,1536,4k.")
+    return found
+
+
 def parse_fills(text: str) -> tuple[int, ...]:
     """`0,2k,4096`: tokens in the cache before a rate is measured."""
     return tuple(sorted({0 if word == "0" else parse_lengths(word)[0] for word in _words(text)}))
+
+
+_UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+
+def parse_size(text: str) -> int:
+    """`16GB`, `900 MB`, `1.5G`: powers of 1024, as memory is sold."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])i?B?\s*", text, re.I)
+    if not match or not float(match[1]):
+        raise UsageError(f"'{text}' is no size of memory.", remedy="Write --budget 16GB, or --budget 900MB.")
+    return round(float(match[1]) * _UNITS[f"{match[2].upper()}B"])
 
 
 def parse_depths(text: str) -> tuple[float, ...]:
@@ -131,5 +162,5 @@ def _words(text: str) -> list[str]:
 def customized(base: Settings, **changes: object) -> Settings:
     """The profile with what the command line gave; a changed measurement is called custom."""
     given = {key: value for key, value in changes.items() if value is not None}
-    measured = set(given) - {"threads", "gpu_layers", "stages", "pairs"}
+    measured = set(given) - {"threads", "gpu_layers", "stages", "pairs", "budgets", "plan_context"}
     return replace(base, **({"profile": "custom"} if measured else {}), **given)  # type: ignore[arg-type]

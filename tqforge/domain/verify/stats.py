@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from tqforge.domain.report.schema import Interval
 
+Floats = NDArray[np.float64]
 _Z95 = 1.959963984540054
 _RESAMPLES = 2000
 
@@ -23,8 +25,25 @@ def wilson(hits: float, n: int) -> Interval | None:
     return Interval(value=rate, low=max(0.0, centre - half), high=min(1.0, centre + half))
 
 
-def block_bootstrap(values: NDArray[np.float64], block: int = 16, seed: int = 0) -> Interval:
-    """Mean of a sequence and its 95 % interval from resampled runs: neighbouring tokens are not independent."""
+def mean(rows: Floats) -> Floats:
+    """Over the last axis."""
+    return np.asarray(rows.mean(axis=-1))
+
+
+def percentile99(rows: Floats) -> Floats:
+    """The value that 99 % lie below, over the last axis."""
+    return np.asarray(np.quantile(rows, 0.99, axis=-1))
+
+
+def growth(rows: Floats) -> Floats:
+    """exp of the mean over the last axis: of differences in surprise it is the ratio of two perplexities."""
+    return np.asarray(np.exp(rows.mean(axis=-1)))
+
+
+def block_bootstrap(
+    values: Floats, block: int = 16, seed: int = 0, statistic: Callable[[Floats], Floats] = mean
+) -> Interval:
+    """A statistic of a sequence, its 95 % interval from resampled runs: neighbouring tokens are not independent."""
     n = len(values)
     if n == 0:
         raise ValueError("no values")
@@ -33,9 +52,8 @@ def block_bootstrap(values: NDArray[np.float64], block: int = 16, seed: int = 0)
     rng = np.random.default_rng(seed)
     starts = rng.integers(0, n, size=(_RESAMPLES, starts_needed))
     index = (starts[:, :, None] + np.arange(block)).reshape(_RESAMPLES, -1)[:, :n] % n
-    means = values[index].mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Interval(value=float(values.mean()), low=float(low), high=float(high))
+    low, high = np.quantile(statistic(values[index]), [0.025, 0.975])
+    return Interval(value=float(statistic(values)), low=float(low), high=float(high))
 
 
 def edit_distance(left: str, right: str) -> int:

@@ -30,4 +30,6 @@ def hay() -> Text:
 
 
 def quality() -> Text:
-    return load("quality.txt")
+    """The text that quality is measured on, and the hay after it for long contexts."""
+    first, then = load("quality.txt"), hay()
+    return Text(f"{first.name} + {then.name}", f"{first.content}\n\n{then.content}")

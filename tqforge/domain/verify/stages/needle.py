@@ -13,6 +13,7 @@ from typing import Literal
 from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.client import Child, Tick
 from tqforge.domain.model import Pair
+from tqforge.domain.report.levels import Level, by_needles
 from tqforge.domain.report.schema import NeedleCell, NeedleStage, Outcome, Status
 from tqforge.domain.verify import chat, needleplan, scoring, texts
 from tqforge.domain.verify.facts import QUESTION, TASK, fact
@@ -22,9 +23,6 @@ from tqforge.domain.verify.pairs import check_lengths
 from tqforge.domain.verify.session import DeferredError, Session, padded
 from tqforge.domain.verify.settings import CONTROL
 from tqforge.errors import CrashError, TqforgeError
-
-#: A pair that finds nothing in so many questions that f16 answers is broken, not merely lossy.
-ENOUGH_MISSES = 3
 
 _SHARED = (
     "For every pair the text before a needle is evaluated once and kept for all questions that begin with it; what "
@@ -202,12 +200,14 @@ def cell_of(
 def _stage(session: Session, grid: _Grid, cells: Sequence[NeedleCell]) -> NeedleStage:
     judged = scoring.judge(cells)
     status, reason = verdict(judged)
+    summaries = scoring.summarize(judged, [str(pair) for pair in session.settings.with_control])
     text = texts.hay()
     return NeedleStage(
         status=status,
         reason=reason,
         cells=judged,
-        summaries=scoring.summarize(judged, [str(pair) for pair in session.settings.with_control]),
+        losses=tuple(row.pair for row in summaries if row.length is None and row.outcome in ("losses", "lost")),
+        summaries=summaries,
         text=text.name,
         text_sha256=text.sha256,
         template_sha256=grid.template_sha256,
@@ -220,19 +220,19 @@ def _stage(session: Session, grid: _Grid, cells: Sequence[NeedleCell]) -> Needle
 
 
 def verdict(cells: Sequence[NeedleCell]) -> tuple[Status, str]:
-    """Failed: an error, something found where nothing was hidden, or a pair that finds nothing where f16 finds all.
+    """Failed: an error, something found where nothing was hidden, or a pair that is of no use for long texts.
 
-    How much the other pairs lose is a measured figure, not a fault of the build.
+    How much the other pairs lose is a measured figure, not a fault of the build; `losses` of the stage names them.
     """
     guessed = [cell for cell in cells if cell.control == "no-needle" and cell.score]
     errors = sorted({cell.pair for cell in cells if cell.outcome is Outcome.ERROR})
     rows = {row.pair: row for row in scoring.summarize(cells, dict.fromkeys(cell.pair for cell in cells))
             if row.length is None}  # fmt: skip
     tested = [row for name, row in rows.items() if name != str(CONTROL)]
-    lost = [row for row in tested if row.n >= ENOUGH_MISSES and not row.mean_score]
+    lost = [row for row in tested if row.n and by_needles(row.hits, row.n, row.rate) is Level.UNSAFE]
     reasons = [f"without a needle {len(guessed)} answers held a fact"] if guessed else []
     reasons += [f"errors with {', '.join(errors)}"] if errors else []
-    reasons += [f"{row.pair} finds nothing in {row.n} questions that f16 answers" for row in lost]
+    reasons += [f"{row.pair} finds {row.hits} of {row.n} needles that f16 finds" for row in lost]
     if reasons:
         return Status.FAILED, "; ".join(reasons)
     if not cells or (tested and not any(row.n for row in tested)):

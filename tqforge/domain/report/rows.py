@@ -1,0 +1,303 @@
+"""The rows and keys of `report.json`. Sizes are bytes, times seconds, KL divergences nats per token."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+
+#: A measured figure. What came out as no finite number is NaN in memory and null in the JSON, both ways.
+Real = Annotated[
+    float,
+    BeforeValidator(lambda value: math.nan if value is None else value),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]}),
+]
+
+
+class Status(StrEnum):
+    """What a check came to. `deferred` could not run here and says why; it never counts as passed."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"
+    DEFERRED = "deferred"
+    ERROR = "error"
+
+
+class Outcome(StrEnum):
+    """What one needle cell came to."""
+
+    HIT = "hit"
+    PARTIAL = "partial"
+    MISS = "miss"
+    INCONCLUSIVE = "inconclusive"
+    ERROR = "error"
+
+
+class Record(BaseModel):
+    """Base of all records: frozen, no unknown keys, no NaN in the JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
+
+
+class Machine(Record):
+    system: str
+    release: str
+    arch: str
+    cpu: str
+    cores: int
+    memory: int
+    python: str
+
+
+class BuildKeys(Record):
+    """What the measured library was built from."""
+
+    base: str
+    commit: str
+    tree: str
+    series_sha256: str
+    preset: str
+    flags: tuple[str, ...]
+    compiler: str
+    stamp: str
+    version: str
+
+
+class ModelKeys(Record):
+    """What was read from the GGUF itself."""
+
+    name: str
+    file: str
+    sha256: str
+    size: int
+    arch: str
+    layers: int
+    heads: int
+    kv_heads: int
+    head_k: int
+    head_v: int
+    trained_context: int
+    vocabulary: int
+    swa_window: int | None = None
+    mla: bool = False
+    chat_template: bool = True
+
+
+class RunSettings(Record):
+    """How contexts were made; equal for all pairs of a run."""
+
+    threads: int
+    n_batch: int
+    gpu_layers: int
+    flash_attention: bool = True
+
+
+class Failure(Record):
+    """The error that ended a stage, as the command line would print it."""
+
+    kind: str
+    code: int
+    what: str
+    where: str = ""
+    remedy: str = ""
+
+
+class Check(Record):
+    """One yes-or-no question with what was expected and what was seen."""
+
+    name: str
+    status: Status
+    expected: str = ""
+    observed: str = ""
+    reason: str = ""
+    cases: int | None = None
+
+
+class Interval(Record):
+    """A figure with the bounds of its 95 % interval."""
+
+    value: Real
+    low: Real
+    high: Real
+
+
+class MemoryRow(Record):
+    """K and V tensors of one context: as the library allocated them beside what the block sizes give.
+
+    `buffers` is the size of the backend buffers that hold them, padding included; types are those of the tensors.
+    """
+
+    pair: str
+    n_ctx: int
+    k_measured: int
+    v_measured: int
+    k_formula: int
+    v_formula: int
+    k_values: int
+    v_values: int
+    buffers: int = 0
+    k_type: str = ""
+    v_type: str = ""
+    device: str = ""
+    peak_rss: int | None = None
+
+
+class NearMiss(Record):
+    """A word of the answer that is almost the key: `distance` edits away."""
+
+    expected: str
+    seen: str
+    distance: int
+
+
+class NeedleCell(Record):
+    """One question put to one pair. `control` names the untreated runs a cell is judged against."""
+
+    pair: str
+    control: Literal["none", "f16", "no-needle"]
+    facts: tuple[str, ...]
+    fact_kind: str
+    length: int
+    tokens: int
+    depth: float
+    seed: int
+    position: int = 0
+    outcome: Outcome
+    score: float | None
+    exact: bool | None
+    found: tuple[str, ...] = ()
+    near_misses: tuple[NearMiss, ...] = ()
+    answer: str = ""
+    prompt_sha256: str = ""
+    seconds: float | None = None
+    error: str = ""
+
+
+class NeedleSummary(Record):
+    """All judged cells of one pair at one length (`length` None: all lengths).
+
+    `outcome`: `kept` all that f16 found, `losses` (some), `lost` (all), `not judged` (f16 found none), `errors`.
+    """
+
+    pair: str
+    length: int | None
+    n: int
+    hits: int
+    partial: int
+    misses: int
+    inconclusive: int
+    errors: int
+    mean_score: float | None
+    rate: Interval | None
+    outcome: Literal["kept", "losses", "lost", "not judged", "errors"] = "not judged"
+
+
+class Greedy(Record):
+    """Greedy continuations beside those of f16: how many tokens are equal before the first difference.
+
+    `mean` is over the starts, `same` is the share of starts without any difference in `limit` tokens.
+    """
+
+    limit: int
+    equal: tuple[int, ...]
+    mean: Interval
+    same: float
+
+
+class QualityRow(Record):
+    """One pair against f16 on the same tokens. `floor` rows are f16 against itself: the noise of the method.
+
+    `rotation` names the sides llama.cpp rotated; `unrotated` rows had that switched off, to show what it is worth.
+    `perplexity_ratio` is this perplexity over that of f16 on the same tokens.
+    """
+
+    pair: str
+    bits: float
+    prefix: int
+    tokens: int
+    kl: Interval
+    kl_p99: Interval
+    kl_max: Real
+    top1: Interval
+    perplexity: Real
+    perplexity_reference: Real
+    perplexity_ratio: Interval | None = None
+    greedy: Greedy | None = None
+    is_floor: bool = False
+    rotation: str = ""
+    unrotated: bool = False
+
+
+class OpsRow(Record):
+    """One run of upstream's test-backend-ops."""
+
+    backend: str
+    op: str
+    passed: int
+    failed: int
+    unsupported: int
+    worst_nmse: float | None = None
+    note: str = ""
+
+
+class SpeedRow(Record):
+    """Rates of one pair at one depth, medians over interleaved rounds, with the ratio to f16 in the same run."""
+
+    pair: str
+    depth: int
+    phase: Literal["prefill", "decode", "end-to-end"]
+    rate: Interval
+    ratio_f16: Interval | None
+    rounds: int
+    note: str = ""
+    depth_share: float | None = None  # of the time per token: what depth 0 does not have, attention above all
+
+
+class Need(Record):
+    """Bytes of one context by what they are for; layers with a sliding window apart."""
+
+    weights: int
+    kv: int
+    kv_swa: int = 0
+    compute: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.kv + self.kv_swa + self.compute
+
+
+class PlanRow(Record):
+    """What one context needs: as planned from file and block sizes, and as llama.cpp allocated it in this run."""
+
+    pair: str
+    n_ctx: int
+    planned: Need
+    measured: Need | None = None
+
+
+class Recommendation(Record):
+    """The pair for a memory budget; `usable` is what the machine grants of it (on macOS the GPU's working set).
+
+    `need` is measured where `measured` says so, else planned.
+    """
+
+    budget: int
+    usable: int
+    n_ctx: int
+    pair: str | None
+    need: int | None
+    measured: bool = False
+    reason: str = ""
+
+
+class PairVerdict(Record):
+    """Whether a pair can be used with this model, and the figures that decided."""
+
+    pair: str
+    bits: float
+    level: Literal["safe", "undecided", "costs quality", "unsafe"]
+    why: str
+    unrotated: bool = False
