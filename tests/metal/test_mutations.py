@@ -102,7 +102,13 @@ Q4_0 = {
 
 TQ3_0 = {
     "packing-shift": Planted(
-        Change("kernels/quantize.h", "(v[i][j]*scale) << 3*j", "(v[i][j]*scale) << 2*j", ("quantize",)), "rows", WRONG
+        Change("kernels/quantize.h", "4 + n : 3 - n) << 3*j", "4 + n : 3 - n) << 2*j", ("quantize",)), "rows", WRONG
+    ),
+    "scale-not-the-best": Planted(
+        Change("kernels/quantize.h", "return f*f/cc;", "return f/cc;", ("quantize",)), "rows", WRONG
+    ),
+    "boundary-of-another-scale": Planted(
+        Change("kernels/quantize.h", "kbounds_tq3_0[ib + 2])", "kbounds_tq3_0[ib + 1])", ("quantize",)), "rows", WRONG
     ),
     "unpacking-shift": Planted(
         Change("kernels/dequantize.h", ">> (4*(il & 1)), xb->d", ">> (3*(il & 1)), xb->d", ("fa_tq3_0",)), "vec", WRONG
