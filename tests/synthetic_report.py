@@ -11,6 +11,8 @@ from tqforge.domain.report.schema import (
     BuildKeys,
     Check,
     CheckStage,
+    DeviceRow,
+    DeviceStage,
     Failure,
     Interval,
     Machine,
@@ -252,6 +254,33 @@ def ops_stage() -> OpsStage:
     return OpsStage(status=Status.PASSED, seconds=31.0, rows=rows)
 
 
+def device_stage() -> DeviceStage:
+    rows = [
+        DeviceRow(
+            pair=pair,
+            tokens=55,
+            kl=interval(kl),
+            kl_max=5 * kl,
+            top1=0.98,
+            kl_f16_device=None if pair == "f16/f16" else interval(0.2),
+            kl_f16_cpu=None if pair == "f16/f16" else interval(0.21),
+            parted=None if pair == "f16/f16" else 7,
+            gap_cpu=0.02,
+            gap_device=0.01,
+            text=" of the water",
+            splits=2,
+            dispatches=21_000,
+            attention=500,
+            writes=840,
+        )
+        for pair, kl in (("f16/f16", 2e-5), ("tq3_0/tq3_0", 4e-4), ("q8_0/tq3_0", 9e-5))
+    ]
+    return DeviceStage(
+        status=Status.PASSED, seconds=300.0, device="Metal host", model="synthetic, f16 weights", rows=tuple(rows),
+        floor=2e-5, bar=1.04e-3, batches=(28, 8, 8), greedy=12,
+    )  # fmt: skip
+
+
 def check_stages() -> tuple[CheckStage, CheckStage, CheckStage]:
     source = CheckStage(
         name="source",
@@ -300,7 +329,16 @@ def speed_stage(pairs: Iterable[str] = PAIRS) -> SpeedStage:
 
 def stages(pairs: Iterable[str] = PAIRS) -> tuple[Stage, ...]:
     source, codec, placement = check_stages()
-    return (source, codec, ops_stage(), placement, memory_stage(pairs), needle_stage(pairs), quality_stage(pairs))
+    return (
+        source,
+        codec,
+        ops_stage(),
+        placement,
+        device_stage(),
+        memory_stage(pairs),
+        needle_stage(pairs),
+        quality_stage(pairs),
+    )
 
 
 def report(**more: Any) -> Report:

@@ -128,6 +128,13 @@ def clang_for_metal() -> Tool | None:
     return Tool(name="clang++-19", path=Path(path), version=_first_line([path, "--version"])) if path else None
 
 
+def symbolizer_for_metal() -> Path | None:
+    """The program that names the lines of a fault in a Metal kernel."""
+    beside = "/usr/lib/llvm-19/bin/llvm-symbolizer"
+    path = shutil.which("llvm-symbolizer-19") or shutil.which("llvm-symbolizer") or shutil.which(beside)
+    return Path(path) if path else None
+
+
 def git() -> Tool:
     """git from PATH."""
     path = shutil.which("git")

@@ -21,6 +21,7 @@ from tqforge.domain.verify import running
 from tqforge.domain.verify.pairs import check_lengths, check_model
 from tqforge.domain.verify.session import Session, Target
 from tqforge.domain.verify.settings import Settings
+from tqforge.domain.verify.workshop import Workshop
 from tqforge.errors import ExitCode
 
 
@@ -146,7 +147,8 @@ def _target(ctx: Context, where: Where) -> Target:
         keys = BuildKeys(
             base=base.name, commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
         )
-        return Target(library=where.library.absolute(), bindings=bindings.absolute(), keys=keys, gpu=bool(where.metal))
+        named = where.library.absolute()
+        return Target(library=named, bindings=bindings.absolute(), keys=keys, gpu=bool(where.metal))
     built = building.find(ctx, base.name, metal=where.metal)
     stamp = built.stamp
     keys = BuildKeys(
@@ -161,7 +163,12 @@ def _target(ctx: Context, where: Where) -> Target:
         version=stamp.version,
     )
     return Target(
-        library=built.bin, bindings=bindings, keys=keys, gpu=stamp.metal, checkout=ctx.workspace.checkout(base.name)
+        library=built.bin,
+        bindings=bindings,
+        keys=keys,
+        gpu=stamp.metal,
+        checkout=ctx.workspace.checkout(base.name),
+        workshop=Workshop(ctx, built),
     )
 
 

@@ -26,7 +26,7 @@ _OLDEST_MACOS = (13, 3)  # the oldest macOS that upstream's own releases run on
 _MEMORY_PER_JOB = 3 << 29  # the largest translation units take up to 1.5 GiB
 
 _NO_METAL = "There is no Metal on this machine"
-_METAL_ELSEWHERE = "`python -m pytest tests/metal` executes the patched Metal kernels on the CPU instead."
+_METAL_ELSEWHERE = "`tqforge verify --stage ops` executes the patched Metal kernels on the CPU instead."
 _ROSETTA = (
     "This Python is an x86-64 program under Rosetta: the library it could load would be slow and could not use Metal."
 )

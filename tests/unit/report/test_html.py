@@ -74,7 +74,19 @@ def test_same_report_same_bytes() -> None:
 
 def test_order_of_the_sections() -> None:
     ids = [attrs.get("id") for tag, attrs in Outline(PAGES["twelve pairs"]).tags if tag == "section"]
-    assert ids == ["verdict", "reading", "choice", "needle", "memory", "quality", "speed", "checks", "answers", "keys"]
+    assert ids == [
+        "verdict",
+        "reading",
+        "choice",
+        "needle",
+        "memory",
+        "quality",
+        "speed",
+        "device",
+        "checks",
+        "answers",
+        "keys",
+    ]
     assert [a.get("id") for t, a in Outline(PAGES["everything deferred"]).tags if t == "section"] == [
         "verdict",
         "reading",

@@ -29,7 +29,15 @@ _REMEDIES = {
 class Child:
     """A running worker. Use it as a context manager; a dead one raises CrashError on every further call."""
 
-    def __init__(self, *, library: Path, bindings: Path, log: Path, env: dict[str, str | None] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        library: Path,
+        bindings: Path,
+        log: Path,
+        env: dict[str, str | None] | None = None,
+        backend: tuple[Path, str] | None = None,
+    ) -> None:
         self.log = log
         self.stage = "load"
         paths = [str(bindings), os.environ.get("PYTHONPATH", "")]
@@ -44,7 +52,8 @@ class Child:
         self._count = 0
         self.busy = False
         threading.Thread(target=self._read, daemon=True).start()
-        self.loaded = self.call("load", {"library": str(library), "bindings": str(bindings)}, timeout=120)
+        more = {"backend": str(backend[0]), "device": backend[1]} if backend else {}
+        self.loaded = self.call("load", {"library": str(library), "bindings": str(bindings), **more}, timeout=120)
 
     def __enter__(self) -> Child:
         return self

@@ -34,6 +34,7 @@ class ContextSpec:
     flash_attention: bool = True
     rotate: bool = True  # False: llama.cpp does not rotate the K and V of its own quantized types
     swa_full: bool = True  # False: layers with a sliding window keep that window alone, as llama-server has it
+    offload: bool = True  # what a device could do faster is given to it
 
 
 @dataclass
@@ -105,6 +106,7 @@ class Engine:
         params.type_k, params.type_v = self._native.type_id(spec.k), self._native.type_id(spec.v)
         params.flash_attn_type = 1 if spec.flash_attention else 0
         params.no_perf, params.swa_full = True, spec.swa_full
+        params.offload_kqv = params.op_offload = spec.offload
         if callback is not None:
             params.cb_eval = callback
         self._native.log.lines.clear()

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from tqforge.errors import CacheTypeError, LoadError
 _HIGHEST_ID = 255
 _LOG_LINES = 4000
 _GPU_TYPES = (1, 2)  # GGML_BACKEND_DEVICE_TYPE_GPU, _IGPU
+_DEBUG = 1  # GGML_LOG_LEVEL_DEBUG
 _ROTATION = re.compile(r"attn_rot_([kv]) = (\d+)")
 
 
@@ -39,15 +40,16 @@ class Log:
 
     def __init__(self) -> None:
         self.lines: deque[str] = deque(maxlen=_LOG_LINES)
+        self.watch: Callable[[str], bool] | None = None  # takes a line, or leaves it to be kept
         self._rest = ""
 
     def __call__(self, level: int, text: bytes, _user: Any) -> None:
         decoded = text.decode("utf-8", "replace")
-        if level != 4:  # debug
+        if level != _DEBUG:
             sys.stderr.write(decoded)
             sys.stderr.flush()
         *whole, self._rest = (self._rest + decoded).split("\n")
-        self.lines.extend(whole)
+        self.lines.extend(line for line in whole if not (self.watch and self.watch(line)))
 
     def errors(self) -> str:
         """The last lines that look like the reason of a failure."""
@@ -157,6 +159,8 @@ def _declare(handle: ctypes.CDLL) -> ctypes.CDLL:
         "ggml_backend_dev_name": ([pointer], ctypes.c_char_p),
         "ggml_backend_dev_type": ([pointer], ctypes.c_int),
         "ggml_backend_dev_memory": ([pointer, pointer, pointer], None),
+        "ggml_backend_load": ([ctypes.c_char_p], pointer),
+        "ggml_backend_dev_by_name": ([ctypes.c_char_p], pointer),
     }
     for name, (arguments, result) in table.items():
         function = getattr(handle, name, None)

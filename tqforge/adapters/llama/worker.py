@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from tqforge.adapters.llama import buffers, ccodec, protocol, timing
+from tqforge.adapters.llama import buffers, ccodec, extra, protocol, timing, tracing
 from tqforge.adapters.llama.engine import ContextSpec, Engine, Tick
 from tqforge.adapters.llama.native import Native
 from tqforge.adapters.llama.passage import Passage, Reader
@@ -46,8 +46,10 @@ class Worker:
         return self._engine
 
     def load(self, args: Args, _tick: Tick) -> Args:
-        """Load library and bindings."""
+        """Load library and bindings, and a backend of its own file if one is named."""
         native = self._native = Native(Path(args["library"]), Path(args["bindings"]))
+        if backend := args.get("backend"):
+            extra.load(native, Path(backend), args["device"])
         return {
             "library": str(native.path),
             "bindings": native.version,
@@ -138,6 +140,15 @@ class Worker:
 
     def devices(self, _args: Args, _tick: Tick) -> Args:
         return {"devices": self.native.devices()}
+
+    def trace(self, args: Args, tick: Tick) -> Args:
+        """Open a context, run `batches`, then single tokens; keep all logits in `save`, say where the ops were put."""
+        run = tracing.Run(args.pop("batches"), int(args.pop("steps")), args.pop("forced", None), Path(args.pop("save")))
+        return tracing.trace(self.native, self.engine, ContextSpec(**args), run, tick)
+
+    def host_report(self, args: Args, _tick: Tick) -> Args:
+        """What the Metal host in this process dispatched and found so far."""
+        return extra.host_report(Path(args["backend"]))
 
     def bench_open(self, args: Args, _tick: Tick) -> Args:
         """One context per entry of `contexts`, all kept open; the process stays on `threads` CPUs where it can."""

@@ -24,7 +24,7 @@ from tqforge.domain.report.schema import (
     Status,
 )
 
-STAGE_ORDER = ("source", "codec", "ops", "placement", "memory", "needle", "quality", "plan", "speed")
+STAGE_ORDER = ("source", "codec", "ops", "placement", "device", "memory", "needle", "quality", "plan", "speed")
 TYPE = "tq3_0"
 
 _S = TypeVar("_S")

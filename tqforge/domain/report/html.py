@@ -14,6 +14,7 @@ from markupsafe import Markup
 from tqforge.domain.report import chart, fidelity, figures, heat, levels, needles, safety, verdict, words
 from tqforge.domain.report.schema import (
     CheckStage,
+    DeviceStage,
     NeedleCell,
     NeedleStage,
     QualityRow,
@@ -66,6 +67,7 @@ def environment() -> Environment:
         "bits",
         "duration",
         "plural",
+        "scientific",
     ):
         made.filters[name] = getattr(words, name)
     made.globals.update(
@@ -104,6 +106,7 @@ def _view(report: Report) -> dict[str, Any]:
         "best": {fidelity.quality_name(row) for row in figures.pareto(chart.drawable(rows))},
         "check_stages": [stage for stage in report.stages if isinstance(stage, CheckStage) and stage.checks],
         "ops": figures.ops_rows(report),
+        "device": next((stage for stage in figures.stages_of(report, DeviceStage) if stage.rows), None),
         "maps": needles.needle_maps(report),
         "kinds": _by_kind(report),
         "needle_stage": next(iter(figures.stages_of(report, NeedleStage)), None),

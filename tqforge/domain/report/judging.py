@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tqforge.domain.report import figures, needles, words
-from tqforge.domain.report.schema import (
-    Check,
-    CheckStage,
-    MemoryRow,
-    OpsStage,
-    Report,
-    Status,
-)
+from tqforge.domain.report.schema import Check, CheckStage, DeviceRow, DeviceStage, MemoryRow, OpsStage, Report, Status
 
 Judged = tuple[bool, str]
 
@@ -58,6 +51,27 @@ def ops(stage: OpsStage) -> Iterator[Judged]:
             yield True, f"{name}: {agree} with the reference.{aside}"
         else:
             yield False, f"{name}: not a single case ran.{aside}"
+
+
+def device(report: Report) -> Iterator[Judged]:
+    """How far the device is from the CPU, pair by pair, beside the floor; the stage says what falls short."""
+    for stage in figures.stages_of(report, DeviceStage):
+        floor = f", floor {words.kl(stage.floor)}" if words.known(stage.floor) else ""
+        for row in stage.rows:
+            ran = "" if row.dispatches is None else f"; {words.count(row.dispatches)} dispatches"
+            good = (
+                words.known(stage.bar) and row.kl.value <= (stage.bar or 0) and not row.strays and row.dispatches != 0
+            )
+            figure = f"{words.kl(row.kl.value)} ({words.kl_range(row.kl)}{floor})"
+            what = f"{words.line(row.pair)}: KL(CPU || {words.line(stage.device)}) {figure}"
+            yield good, f"{what}; {_parting(row)}{ran}."
+
+
+def _parting(row: DeviceRow) -> str:
+    if row.parted is None:
+        return "the greedy texts are the same"
+    gaps = f"by {words.figure(row.gap_cpu)} and {words.figure(row.gap_device)} logits"
+    return f"the greedy texts part at token {row.parted + 1}, {gaps}"
 
 
 def memory(report: Report) -> Iterator[Judged]:

@@ -232,7 +232,10 @@ class QualityRow(Record):
 
 
 class OpsRow(Record):
-    """One run of upstream's test-backend-ops."""
+    """One run of upstream's test-backend-ops, or of the Metal host's own cases (with an NMSE, against float64).
+
+    `dispatches` counts the kernels that the Metal host ran; None elsewhere.
+    """
 
     backend: str
     op: str
@@ -240,6 +243,38 @@ class OpsRow(Record):
     failed: int
     unsupported: int
     worst_nmse: float | None = None
+    mean_nmse: float | None = None
+    dispatches: int | None = None
+    filter: str = ""
+    seconds: float = 0.0
+    note: str = ""
+
+
+class DeviceRow(Record):
+    """One pair with all layers on the device, beside the CPU alone on the same tokens.
+
+    `kl` is KL(CPU || device); the two `kl_f16` are KL(f16 || pair), each within one backend. The greedy texts part at
+    token `parted`: the CPU's choice leads the device's by `gap_cpu` logits on the CPU and trails by `gap_device` on it.
+    `attention` and `writes` count the Metal host's dispatches of such kernels; None elsewhere.
+    """
+
+    pair: str
+    tokens: int
+    kl: Interval
+    kl_max: Real
+    top1: Real
+    kl_f16_device: Interval | None = None
+    kl_f16_cpu: Interval | None = None
+    parted: int | None = None
+    gap_cpu: Real | None = None
+    gap_device: Real | None = None
+    text: str = ""
+    splits: int = 0
+    strays: tuple[str, ...] = ()
+    dispatches: int | None = None
+    attention: int | None = None
+    writes: int | None = None
+    seconds: float = 0.0
     note: str = ""
 
 

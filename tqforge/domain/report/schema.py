@@ -13,6 +13,7 @@ from pydantic import Field
 from tqforge.domain.report.rows import (
     BuildKeys,
     Check,
+    DeviceRow,
     Failure,
     Interval,
     Machine,
@@ -27,6 +28,7 @@ from tqforge.domain.report.rows import (
     PairVerdict,
     PlanRow,
     QualityRow,
+    Real,
     Recommendation,
     Record,
     RunSettings,
@@ -41,6 +43,8 @@ __all__ = [
     "BuildKeys",
     "Check",
     "CheckStage",
+    "DeviceRow",
+    "DeviceStage",
     "Failure",
     "Interval",
     "Machine",
@@ -60,6 +64,7 @@ __all__ = [
     "PlanStage",
     "QualityRow",
     "QualityStage",
+    "Real",
     "Recommendation",
     "Record",
     "Report",
@@ -90,6 +95,21 @@ class CheckStage(_Stage):
 class OpsStage(_Stage):
     name: Literal["ops"] = "ops"
     rows: tuple[OpsRow, ...] = ()
+
+
+class DeviceStage(_Stage):
+    """A whole model on the device. `floor` is KL(CPU || device) of f16/f16, `bar` what a pair of ours may come to."""
+
+    name: Literal["device"] = "device"
+    device: str = ""
+    model: str = ""
+    model_sha256: str = ""
+    text: str = ""
+    batches: tuple[int, ...] = ()
+    greedy: int = 0
+    floor: Real | None = None
+    bar: Real | None = None
+    rows: tuple[DeviceRow, ...] = ()
 
 
 class MemoryStage(_Stage):
@@ -147,7 +167,7 @@ class PlanStage(_Stage):
 
 
 Stage = Annotated[
-    CheckStage | OpsStage | MemoryStage | NeedleStage | QualityStage | SpeedStage | PlanStage,
+    CheckStage | OpsStage | DeviceStage | MemoryStage | NeedleStage | QualityStage | SpeedStage | PlanStage,
     Field(discriminator="name"),
 ]
 

@@ -172,6 +172,7 @@ def _judged(report: Report, stage: Stage) -> Iterator[tuple[bool, str]]:
     if isinstance(stage, OpsStage):
         return judging.ops(stage)
     rules: dict[str, Callable[[Report], Iterator[tuple[bool, str]]]] = {
+        "device": judging.device,
         "memory": judging.memory,
         "needle": judging.needle,
         "quality": fidelity.quality,

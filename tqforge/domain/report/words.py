@@ -30,6 +30,7 @@ STAGE_TITLE = {
     "codec": "Codec",
     "ops": "Operations",
     "placement": "Placement",
+    "device": "Whole model",
     "memory": "Memory",
     "needle": "Needle",
     "quality": "Fidelity",
@@ -94,6 +95,11 @@ def figure(value: float | None, digits: int = 3) -> str:
         return f"{'-' if value < 0 else ''}<0.000001"
     places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{min(places, 7)}f}"
+
+
+def scientific(value: float | None) -> str:
+    """`2.4e-07`: errors of single ops, which differ by orders of magnitude."""
+    return NONE if value is None or not math.isfinite(value) else f"{value:.1e}"
 
 
 def kl(value: float | None) -> str:

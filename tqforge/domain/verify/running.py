@@ -15,11 +15,13 @@ from tqforge.adapters import toolchain
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.domain.report.schema import (
     CheckStage,
+    DeviceStage,
     Failure,
     Machine,
     MemoryStage,
     ModelKeys,
     NeedleStage,
+    OpsStage,
     PlanStage,
     QualityStage,
     Report,
@@ -31,13 +33,16 @@ from tqforge.domain.report.schema import (
 from tqforge.domain.verify.advising import advise
 from tqforge.domain.verify.session import DeferredError, Session
 from tqforge.domain.verify.settings import N_BATCH
-from tqforge.domain.verify.stages import codec, memory, needle, plan, quality, source, speed
+from tqforge.domain.verify.stages import codec, device, memory, needle, ops, placement, plan, quality, source, speed
 from tqforge.errors import TqforgeError
 
 #: One entry per stage, in the order they run: how it runs, and an empty record for when it could not.
 STAGES: dict[str, tuple[Callable[[Session], Stage], Callable[[Status], Stage]]] = {
     "source": (source.run, lambda status: CheckStage(name="source", status=status)),
     "codec": (codec.run, lambda status: CheckStage(name="codec", status=status)),
+    "ops": (ops.run, lambda status: OpsStage(status=status)),
+    "placement": (placement.run, lambda status: CheckStage(name="placement", status=status)),
+    "device": (device.run, lambda status: DeviceStage(status=status)),
     "memory": (memory.run, lambda status: MemoryStage(status=status)),
     "needle": (needle.run, lambda status: NeedleStage(status=status)),
     "quality": (quality.run, lambda status: QualityStage(status=status)),

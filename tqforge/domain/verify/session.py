@@ -15,6 +15,7 @@ from tqforge.domain.model import Pair
 from tqforge.domain.report.schema import BuildKeys, Stage
 from tqforge.domain.verify.pairs import check_pair
 from tqforge.domain.verify.settings import N_BATCH, Settings
+from tqforge.domain.verify.workshop import Workshop
 
 
 class DeferredError(Exception):
@@ -35,6 +36,7 @@ class Target:
     gpu: bool
     checkout: Path | None = None
     expected_tree: str | None = None
+    workshop: Workshop | None = None  # makes further parts of the build; None for a library given by its path
 
 
 @dataclass(kw_only=True)

@@ -12,7 +12,9 @@ from tqforge.errors import UsageError
 
 Profile = Literal["quick", "full", "custom"]
 
-STAGES = ("source", "codec", "memory", "needle", "quality", "plan", "speed")
+STAGES = ("source", "codec", "ops", "placement", "device", "memory", "needle", "quality", "plan", "speed")
+#: Minutes by themselves: --full, --stage (speed: or `tqforge bench`).
+_LONG = ("ops", "placement", "device", "speed")
 CONTROL = Pair("f16", "f16")
 DEFAULT_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
 N_BATCH = 512
@@ -44,6 +46,7 @@ class Settings:
     speed_decode: int = 16
     speed_rounds: int = 5
     speed_llama_bench: bool = True
+    ops_heads: tuple[int, ...] = ()  # head sizes of attention in stage ops; empty: all
     threads: int = 0
     gpu_layers: int = 999
     timeout: float = 900.0
@@ -56,7 +59,7 @@ class Settings:
 
 QUICK = Settings(
     profile="quick",
-    stages=tuple(name for name in STAGES if name != "speed"),  # minutes by themselves: --full, --stage or bench
+    stages=tuple(name for name in STAGES if name not in _LONG),
     speed_depths=(0, 1024),
     speed_prefill=256,
     speed_decode=8,
@@ -70,6 +73,7 @@ QUICK = Settings(
     greedy_starts=4,
     greedy_tokens=32,
     codec_blocks=20_000,
+    ops_heads=(64, 128),
 )
 FULL = Settings(
     profile="full",

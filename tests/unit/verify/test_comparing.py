@@ -1,0 +1,112 @@
+"""A device against the CPU: the figures of known logits, and every way to fall short."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tqforge.domain.report.schema import DeviceRow, Interval, Status
+from tqforge.domain.verify import comparing
+from tqforge.domain.verify.comparing import Both, Run
+from tqforge.domain.verify.stages import device
+
+RNG = np.random.default_rng(7)
+PROMPT, STEPS = 40, 6
+
+
+def logits() -> comparing.Logits:
+    return RNG.standard_normal((PROMPT + STEPS - 1, 50)).astype(np.float32)
+
+
+def greedy(rows: comparing.Logits) -> list[int]:
+    return [int(row.argmax()) for row in rows[PROMPT - 1 :]]
+
+
+def both(pair: str, cpu: comparing.Logits, there: comparing.Logits, **changes: Any) -> Both:
+    ran = {"kernel_flash_attn_ext_vec": 3, "kernel_set_rows_f32": 6, "kernel_mul_mv": 1}
+    seen = Run(logits=there, tokens=greedy(cpu), **({"dispatches": ran} | changes))
+    return Both(pair, PROMPT, seen, Run(logits=cpu, tokens=greedy(cpu), text="so"))
+
+
+def test_equal_logits_differ_by_nothing() -> None:
+    cpu = logits()
+    row = comparing.row(both("f16/f16", cpu, cpu), None, "MTL0")
+    assert (row.kl.value, row.top1, row.parted, row.text) == (0.0, 1.0, None, "so")
+    assert (row.dispatches, row.attention, row.writes, row.tokens) == (10, 3, 6, PROMPT + STEPS - 1)
+    assert (row.kl_f16_device, row.kl_f16_cpu) == (None, None)
+
+
+def test_the_first_parting_and_its_gaps() -> None:
+    cpu = logits()
+    there = cpu.copy()
+    here = PROMPT - 1 + 2
+    best = int(cpu[here].argmax())
+    other = (best + 1) % 50
+    there[here, other] = cpu[here, best] + 0.25
+    assert comparing.parting(both("p", cpu, there)) == (
+        2,
+        pytest.approx(float(cpu[here, best] - cpu[here, other])),
+        pytest.approx(0.25),
+    )
+
+
+def test_the_distance_from_f16_is_taken_within_one_backend_and_over_the_prompt() -> None:
+    cpu, moved = logits(), logits()
+    control = both("f16/f16", cpu, cpu)
+    row = comparing.row(both("q/q", moved, moved), control, "MTL0")
+    assert row.kl_f16_device == row.kl_f16_cpu
+    assert row.kl_f16_cpu is not None
+    assert row.kl_f16_cpu.value == pytest.approx(float(comparing.kl(cpu[:PROMPT], moved[:PROMPT]).mean()))
+
+
+def interval(value: float, width: float = 0.0) -> Interval:
+    return Interval(value=value, low=value - width, high=value + width)
+
+
+def row(pair: str = "tq3_0/tq3_0", kl: float = 1e-3, **changes: Any) -> DeviceRow:
+    values: dict[str, Any] = {"dispatches": 10, "attention": 3, "writes": 6, "tokens": 55, "kl_max": kl, "top1": 1.0}
+    return DeviceRow(pair=pair, kl=interval(kl), **(values | changes))
+
+
+FLOOR = row("f16/f16", 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"kl": 1.3e-3}, "above 0.0012"),
+        ({"kl": float("nan")}, "above"),
+        ({"dispatches": 0, "attention": 0, "writes": 0}, "dispatched"),
+        ({"attention": 0}, "dispatched"),
+        ({"writes": 0}, "dispatched"),
+        ({"strays": ("FLASH_ATTN on CPU (30, first node_21)",)}, "left the device: FLASH_ATTN on CPU"),
+        ({"note": "missing-kernel in k"}, "missing-kernel"),
+        ({"kl_f16_device": interval(0.5, 0.1), "kl_f16_cpu": interval(0.2, 0.1)}, "KL from f16 is 0.5 on the device"),
+    ],
+)
+def test_every_way_to_fall_short(changes: dict[str, Any], word: str) -> None:
+    good = row(kl_f16_device=interval(0.25, 0.1), kl_f16_cpu=interval(0.2, 0.1))
+    assert comparing.verdict([FLOOR, good]) == (Status.PASSED, "")
+    status, reason = comparing.verdict([FLOOR, row(**changes)])
+    assert status is Status.FAILED
+    assert word in reason
+
+
+def test_without_a_floor_or_a_pair_there_is_no_verdict() -> None:
+    assert comparing.verdict([row()])[0] is Status.INCONCLUSIVE
+    assert comparing.verdict([FLOOR])[0] is Status.INCONCLUSIVE
+    assert comparing.verdict([])[0] is Status.INCONCLUSIVE
+
+
+def test_a_real_gpu_counts_no_dispatches() -> None:
+    assert comparing.shortfall(row(dispatches=None, attention=None, writes=None), 1e-4) == ""
+
+
+def test_the_path_reaches_both_kernels_of_attention() -> None:
+    assert any(20 <= size < 32 for size in device.BATCHES), "the type's own matrix kernel"
+    assert any(size < 20 for size in device.BATCHES), "the vec kernel with several queries"
+    assert device.GREEDY > 1, "the vec kernel with one query"
+    assert device.cut(list(range(44)), device.BATCHES)[1] == list(range(28, 36))
+    assert [str(pair) for pair in device.pairs()] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]

@@ -1,0 +1,70 @@
+"""The logits of a fixed path through a model, and the placement of its graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tqforge.adapters.llama.engine import ContextSpec, Engine, Tick, Tokens
+from tqforge.adapters.llama.native import Native
+from tqforge.adapters.llama.placement import Placement
+from tqforge.errors import LoadError
+
+
+@dataclass(frozen=True)
+class Run:
+    """`batches` are evaluated whole; then `steps` tokens follow one by one, `forced` or the most likely ones."""
+
+    batches: list[Tokens]
+    steps: int
+    forced: Tokens | None
+    save: Path
+
+
+def trace(native: Native, engine: Engine, spec: ContextSpec, run: Run, tick: Tick) -> dict[str, Any]:
+    """One row of logits per evaluated token goes to `save`. The last token of `steps` is chosen, not evaluated."""
+    placement = Placement()
+    native.log.watch = placement
+    try:
+        engine.open(spec)
+        reserved = placement.take()
+        rows, made = _rows(engine, run, tick)
+        return {
+            "tokens": made,
+            "text": engine.detokenize(made),
+            "rows": rows,
+            "graphs": [*reserved, *placement.take()],
+            "cells": engine.cells(),
+        }
+    finally:
+        native.log.watch = None
+        engine.close_context()
+
+
+def _rows(engine: Engine, run: Run, tick: Tick) -> tuple[int, Tokens]:
+    count = sum(len(batch) for batch in run.batches) + max(run.steps - 1, 0)
+    kept = np.lib.format.open_memmap(run.save, mode="w+", dtype=np.float32, shape=(count, engine.n_vocab))
+    done = 0
+
+    def evaluate(tokens: Tokens) -> None:
+        nonlocal done
+        engine.decode(tokens, scored=len(tokens))
+        for i in range(len(tokens)):
+            kept[done + i] = engine.logits(i)
+        if not np.isfinite(kept[done : done + len(tokens)]).all():
+            raise LoadError("The logits are not finite.")
+        done += len(tokens)
+        tick(done)
+
+    for batch in run.batches:
+        evaluate(batch)
+    made: Tokens = []
+    for step in range(run.steps):
+        made.append(run.forced[step] if run.forced else int(kept[done - 1].argmax()))
+        if step < run.steps - 1:
+            evaluate([made[-1]])
+    kept.flush()
+    return done, made

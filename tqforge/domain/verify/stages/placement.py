@@ -1,0 +1,92 @@
+"""Do cache writes and attention run on the device? The scheduler says it; a pair that must fall back is the control."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tqforge.adapters.llama.placement import ATTENTION, SET_ROWS
+from tqforge.domain.model import Pair
+from tqforge.domain.report.schema import Check, CheckStage, Status
+from tqforge.domain.verify import comparing, device, wholemodel
+from tqforge.domain.verify.comparing import Run
+from tqforge.domain.verify.session import Session
+from tqforge.domain.verify.stages.device import pairs
+
+#: Metal's fused attention takes no such pair: its attention must be seen on the CPU, or the check is blind.
+REFUSED = Pair("q4_0", "tq3_0")
+_TOKENS = ((1, 2, 3),)
+_METHOD = (
+    "llama.cpp's scheduler prints where each op of a graph stands (GGML_SCHED_DEBUG=2): the graphs it reserves for "
+    "prompts and for single tokens, and those of four tokens that are then evaluated with all layers on the device. A "
+    "cache write (SET_ROWS) or an attention (FLASH_ATTN_EXT) anywhere else is a fall-back. One split for the embedding "
+    "on the CPU and one for the rest is all there should be."
+)
+
+
+def run(session: Session) -> CheckStage:
+    """Every pair, then the refused one."""
+    there = device.find(session)
+    model = wholemodel.f16_copy(session) if there.is_host else session.facts.path
+    asked = tuple(dict.fromkeys((*pairs(), *(pair for pair in session.settings.pairs if pair != REFUSED))))
+    checks: list[Check] = []
+    with (
+        session.meter("placement", len(asked) + 1) as meter,
+        wholemodel.load(session, model, there, "placement") as loaded,
+    ):
+        for done, pair in enumerate((*asked, REFUSED), 1):
+            seen = loaded.trace(pair, _TOKENS, 2, None, lambda _: None)
+            checks.append(control(seen) if pair == REFUSED else check(str(pair), seen))
+            meter.update(done, str(pair))
+            session.partial(_stage(checks))
+    return _stage(checks)
+
+
+def check(pair: str, seen: Run) -> Check:
+    """All of a pair's cache writes and attention on the device, and at least one of each."""
+    strays = comparing.strays(seen.graphs, device.NAME)
+    there = comparing.placed(seen.graphs, device.NAME)
+    idle = seen.dispatches is not None and not any(
+        "flash_attn_ext" in kernel and count for kernel, count in seen.dispatches.items()
+    )
+    problems = [*strays, *(["no attention was dispatched"] if idle else []), *([seen.faults] if seen.faults else [])]
+    good = not problems and min(there.values()) > 0
+    return Check(
+        name=pair,
+        status=Status.PASSED if good else Status.FAILED,
+        expected=f"every cache write and attention on {device.NAME}",
+        observed="; ".join(problems) or _seen(there, seen),
+        cases=len(seen.graphs),
+    )
+
+
+def control(seen: Run) -> Check:
+    """A fall-back that is there must be seen, or the other checks mean nothing."""
+    strays = comparing.strays(seen.graphs, device.NAME)
+    found = any(stray.startswith(ATTENTION) for stray in strays)
+    return Check(
+        name=f"control: {REFUSED}, which the device refuses",
+        status=Status.PASSED if found else Status.FAILED,
+        expected="its attention seen elsewhere",
+        observed="; ".join(strays) or _seen(comparing.placed(seen.graphs, device.NAME), seen),
+        reason="" if found else "a fall-back is not noticed here, or the device takes this pair now",
+        cases=len(seen.graphs),
+    )
+
+
+def _seen(there: dict[str, int], seen: Run) -> str:
+    splits = max((graph["splits"] for graph in seen.graphs), default=0)
+    return (
+        f"{there[SET_ROWS]} {SET_ROWS} and {there[ATTENTION]} {ATTENTION}_EXT on {device.NAME}, {splits} graph splits"
+        + (f", {sum(seen.dispatches.values())} dispatches" if seen.dispatches is not None else "")
+    )
+
+
+def _stage(checks: Sequence[Check]) -> CheckStage:
+    bad = [check for check in checks if check.status is Status.FAILED]
+    return CheckStage(
+        name="placement",
+        status=Status.FAILED if bad or not checks else Status.PASSED,
+        reason="; ".join(f"{check.name}: {check.observed}" for check in bad),
+        checks=tuple(checks),
+        notes=(_METHOD,),
+    )

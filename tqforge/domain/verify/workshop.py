@@ -1,0 +1,71 @@
+"""Further parts of the build under test, made when a stage asks for them: test programs, and the Metal host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqforge import resources
+from tqforge.adapters import toolchain
+from tqforge.adapters.git import Repository
+from tqforge.context import Context
+from tqforge.domain import building, buildlog, buildplan, metalhost
+from tqforge.domain.building import Built
+from tqforge.domain.metalhost import Recipe
+from tqforge.errors import CheckoutError
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """The caller holds the workspace lock."""
+
+    ctx: Context
+    built: Built
+
+    def program(self, name: str) -> Path:
+        """A program of the build. Raises BuildError, and CheckoutError when the build's source has changed since."""
+        path = self.built.bin / name
+        if not path.is_file():
+            self._same_source()
+            building.ensure_targets(self.ctx, self.built, [name])
+        return path
+
+    def host(self, recipe: Recipe) -> Path:
+        """The folder of the Metal host for the build's source, compiled unless it is there."""
+        self._same_source()
+        stamp = self.built.stamp
+        library = (self.built.bin / "libggml-base.so").resolve().stat()
+        source = metalhost.Source(
+            tree=Path(stamp.checkout),
+            libraries=self.built.bin,
+            key=f"{stamp.tree} {library.st_size} {library.st_mtime_ns}",
+        )
+        with self.ctx.out.meter("compiling the Metal host", 1.0) as meter:
+
+            def progress(line: str) -> None:
+                if step := buildlog.step(line):
+                    meter.update(step.done / step.total, f"{step.done}/{step.total} {step.what}")
+
+            return self._builder().build(recipe, source, self._tell, progress)
+
+    def _builder(self) -> metalhost.Builder:
+        return metalhost.Builder(
+            project=resources.metal_dir(),
+            folder=self.ctx.workspace.build(self.built.stamp.base, "metal-host"),
+            tools=toolchain.tools(),
+            jobs=buildplan.jobs(toolchain.host()),
+            environment=building.environment(self.ctx),
+        )
+
+    def _tell(self, why: str) -> None:
+        self.ctx.out.tell(f"  compiling the Metal host, a few minutes, because {why}")
+
+    def _same_source(self) -> None:
+        """Raises CheckoutError when the checkout is no longer what was built: the parts would not fit together."""
+        repository = Repository(Path(self.built.stamp.checkout))
+        if repository.tree("HEAD") != self.built.stamp.tree or repository.changes():
+            raise CheckoutError(
+                "The checkout is no longer what was built from it.",
+                where=self.built.stamp.checkout,
+                remedy="Run `tqforge build`.",
+            )
