@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-_KINDS = {"repo": "repo", "build": "build", "browser": "browser", "metal": "metal"}
+_KINDS = {"repo": "repo", "build": "build", "browser": "browser", "metal": "metal", "cross": "cross"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
