@@ -39,6 +39,7 @@ class ModelFacts:
     eos: str
     bos_id: int | None
     weights: int = 0  # bytes of all tensors
+    rotary: bool = False  # positions are rotations, so that any number of them can be made
 
     @property
     def k_width(self) -> int:
@@ -145,6 +146,8 @@ def facts(fields: Fields, arch: str, *, path: Path, size: int, vocabulary: int, 
         bos=bos,
         eos=eos,
         bos_id=fields.optional("tokenizer.ggml.bos_token_id"),
+        rotary=fields.optional("{arch}.rope.dimension_count") is not None
+        or fields.raw("{arch}.rope.freq_base") is not None,
     )
 
 

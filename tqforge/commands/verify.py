@@ -35,6 +35,8 @@ class Where:
     library: Path | None = None
     bindings: Path | None = None
     out: Path | None = None
+    beside: Path | None = None
+    fills: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,11 @@ def run(ctx: Context, settings: Settings, where: Where) -> int:
 
 def _run(ctx: Context, settings: Settings, where: Where) -> int:
     started = datetime.now(UTC)
-    target = _target(ctx, where)
+    target = replace(
+        _target(ctx, where),
+        beside=where.beside and where.beside.absolute(),
+        fills=where.fills and where.fills.absolute(),
+    )
     settings = replace(settings, threads=settings.threads or _threads())
     top = (where.out or ctx.workspace.runs / started.strftime("%Y%m%dT%H%M%SZ")).absolute()
     subjects = _subjects(ctx, settings, where, top)
@@ -102,6 +108,7 @@ def _verify(ctx: Context, settings: Settings, target: Target, subject: _Subject,
         facts=subject.facts,
         folder=subject.folder,
         model_sha256=subject.sha256,
+        fills=target.fills,
     )
 
     def keep(stages: list[Stage]) -> Report:

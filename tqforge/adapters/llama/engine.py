@@ -145,6 +145,32 @@ class Engine:
             raise LoadError("This model's cache cannot be cut back; prefixes cannot be shared.")
         self._used = count
 
+    def common(self, tokens: Tokens) -> int:
+        """How many of `tokens` the context holds already, if it was filled with the beginning of them."""
+        return min(self._used, len(tokens) - 1)
+
+    def save(self, path: Path, tokens: Tokens) -> None:
+        """Keep what the context holds of `tokens` in a file. Written aside first: a broken one is never found."""
+        aside = path.with_suffix(".part")
+        array = (ctypes.c_int32 * len(tokens))(*tokens)
+        if not self._api.llama_state_seq_save_file(self._context, str(aside).encode(), 0, array, len(tokens)):
+            aside.unlink(missing_ok=True)
+            raise LoadError("The state of a context cannot be written.", where=str(path))
+        aside.replace(path)
+
+    def restore(self, path: Path, tokens: Tokens) -> bool:
+        """Replace what the context holds by a kept state of just these tokens. False when the file is none of that."""
+        self.keep(0)
+        found, count = (ctypes.c_int32 * len(tokens))(), ctypes.c_size_t(0)
+        read = self._api.llama_state_seq_load_file(
+            self._context, str(path).encode(), 0, found, len(tokens), ctypes.byref(count)
+        )
+        if not read or list(found[: count.value]) != tokens:
+            self.keep(0)
+            return False
+        self._used = len(tokens)
+        return True
+
     def decode(self, tokens: Tokens, *, scored: int = 0, tick: Tick | None = None) -> None:
         """Append tokens, chunk by chunk; logits are kept for the last `scored` of them (all in the last chunk)."""
         spec = self._spec

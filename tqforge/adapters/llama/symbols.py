@@ -127,6 +127,17 @@ def check_symbols(library: ctypes.CDLL, names: Iterable[str], where: Path) -> in
     return len(names)
 
 
+def loaded_elsewhere(folder: Path, maps: Path) -> list[Path]:
+    """Libraries of ggml and llama.cpp in a process's memory map that are not in `folder`; none without such a map."""
+    try:
+        lines = maps.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    mapped = {Path(line.split(maxsplit=5)[5]) for line in lines if "/lib" in line and len(line.split(maxsplit=5)) == 6}
+    ours = sorted(path for path in mapped if path.name.startswith(("libggml", "libllama")))
+    return [path for path in ours if path.parent.resolve() != folder.resolve()]
+
+
 def check_context_defaults(params: Any) -> int:
     """How many fields of the default context parameters hold the value they must. Raises LoadError on drift."""
     fields = {name for name, *_ in params._fields_}

@@ -44,6 +44,23 @@ class Bench:
         finally:
             self._held[index] = engine.exchange()
 
+    def fill(self, index: int, tokens: Tokens, state: Path | None, tick: Tick | None = None) -> bool:
+        """Let context `index` hold `tokens`: from the file `state` (then True), else evaluated and kept there."""
+        engine = self._engine
+        engine.exchange(self._held[index])
+        try:
+            if state and state.exists() and engine.restore(state, tokens):
+                return True
+            done = engine.common(tokens)
+            engine.keep(done)
+            engine.decode(tokens[done:], scored=1, tick=tick)
+            engine.logits()
+            if state:
+                engine.save(state, tokens)
+            return False
+        finally:
+            self._held[index] = engine.exchange()
+
     def close(self) -> None:
         for held in self._held:
             if held is not None:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from tqforge.adapters.llama import buffers, ccodec, extra, protocol, timing, tracing
+from tqforge.adapters.llama import buffers, ccodec, extra, protocol, symbols, timing, tracing
 from tqforge.adapters.llama.engine import ContextSpec, Engine, Tick
 from tqforge.adapters.llama.native import Native
 from tqforge.adapters.llama.passage import Passage, Reader
@@ -164,6 +164,25 @@ class Worker:
             raise LoadError("No contexts are open.")
         index, keep = int(args["index"]), int(args["keep"])
         return self._bench.run(index, keep, args["tokens"], single=bool(args["single"]), tick=tick)
+
+    def bench_fill(self, args: Args, tick: Tick) -> Args:
+        """Let context `index` hold `tokens`; the file `state` keeps what that took."""
+        if self._bench is None:
+            raise LoadError("No contexts are open.")
+        state = Path(args["state"]) if args["state"] else None
+        return {"read": self._bench.fill(int(args["index"]), args["tokens"], state, tick)}
+
+    def only_from(self, args: Args, _tick: Tick) -> Args:
+        """Raises LoadError if a library of llama.cpp was loaded from elsewhere than `folder`."""
+        folder = Path(args["folder"])
+        foreign = symbols.loaded_elsewhere(folder, Path("/proc/self/maps"))
+        if foreign:
+            raise LoadError(
+                f"With the library of {folder} came {foreign[0].name} of another build.",
+                where=str(foreign[0]),
+                remedy="Put all libraries of that build into one folder.",
+            )
+        return {}
 
     def bench_close(self, _args: Args, _tick: Tick) -> Args:
         if self._bench is not None:

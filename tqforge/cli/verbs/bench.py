@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,10 +27,24 @@ def register(app: typer.Typer) -> None:
         model: ModelOption = None,
         pairs: PairsOption = None,
         depths: Annotated[str | None, typer.Option(help="Tokens in the cache, as 0,2k,4096.")] = None,
+        prefill: Annotated[int | None, typer.Option(min=1, help="Tokens of the prompt read at each depth.")] = None,
+        decode: Annotated[int | None, typer.Option(min=1, help="Tokens that are generated at each depth.")] = None,
         rounds: Annotated[int | None, typer.Option(min=1, max=100, help="How often each rate is taken.")] = None,
         llama_bench: Annotated[
             bool, typer.Option("--llama-bench/--no-llama-bench", help="Take the rates with llama-bench as well.")
         ] = True,
+        beside: Annotated[
+            Path | None,
+            typer.Option(
+                help="Library folder of another build: its pairs with tq3_0 take their turns in the same rounds.",
+                file_okay=False,
+                exists=True,
+            ),
+        ] = None,
+        fills: Annotated[
+            Path | None,
+            typer.Option(help="Keep filled caches in this folder, and take them from there.", file_okay=False),
+        ] = None,
         base: BaseOption = None,
         metal: MetalOption = None,
         threads: ThreadsOption = None,
@@ -47,11 +62,20 @@ def register(app: typer.Typer) -> None:
             stages=("speed",),
             pairs=settings.parse_pairs(pairs) if pairs else None,
             speed_depths=settings.parse_fills(depths) if depths else None,
+            speed_prefill=prefill,
+            speed_decode=decode,
             speed_rounds=rounds,
             speed_llama_bench=llama_bench,
             threads=threads,
         )
         where = command.Where(
-            base=base, models=tuple(model or ()), metal=metal, library=library, bindings=bindings, out=out
+            base=base,
+            models=tuple(model or ()),
+            metal=metal,
+            library=library,
+            bindings=bindings,
+            out=out,
+            beside=beside,
+            fills=fills,
         )
         finish(command.run(context_of(ctx, json=json), chosen, where))

@@ -18,6 +18,7 @@ from tqforge.domain.report.schema import (
     QualityRow,
     QualityStage,
     Report,
+    SpeedRatio,
     SpeedRow,
     SpeedStage,
     Stage,
@@ -147,3 +148,12 @@ def speed_rows(report: Report) -> list[SpeedRow]:
     phases = {"prefill": 0, "decode": 1, "end-to-end": 2}
     rows = [row for stage in stages_of(report, SpeedStage) for row in stage.rows]
     return sorted(rows, key=lambda row: (phases[row.phase], row.depth, order(row.pair)))
+
+
+def standing(ratio: SpeedRatio) -> str:
+    """`met`, `missed`, or `not decided` where the interval lies on both sides of the aim; empty without an aim."""
+    if ratio.bar is None:
+        return ""
+    if ratio.ratio.low >= ratio.bar:
+        return "met"
+    return "missed" if ratio.ratio.high < ratio.bar else "not decided"

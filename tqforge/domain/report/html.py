@@ -70,6 +70,7 @@ def environment() -> Environment:
         "scientific",
     ):
         made.filters[name] = getattr(words, name)
+    made.filters["standing"] = figures.standing
     made.globals.update(
         STATUS_WORD=words.STATUS_WORD,
         STATUS_SIGN=words.STATUS_SIGN,

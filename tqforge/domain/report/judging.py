@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tqforge.domain.report import figures, needles, words
-from tqforge.domain.report.schema import Check, CheckStage, DeviceRow, DeviceStage, MemoryRow, OpsStage, Report, Status
+from tqforge.domain.report.schema import (
+    Check,
+    CheckStage,
+    DeviceRow,
+    DeviceStage,
+    MemoryRow,
+    OpsStage,
+    Report,
+    SpeedStage,
+    Status,
+)
 
 Judged = tuple[bool, str]
 
@@ -173,20 +183,36 @@ def _aside(total: needles.Tally) -> str:
 
 
 def speed(report: Report) -> Iterator[Judged]:
-    """A rate far below f16's in the same run is a suspected fall-back; the rest is one sentence per pair and phase."""
+    """What the stage suspects, the aims that were missed, and the share of f16's rate per pair and phase."""
+    yield from _aims(report)
     shares = [
         (row, row.ratio_f16.value) for row in figures.speed_rows(report) if row.ratio_f16 and row.pair != "f16/f16"
     ]
     for row, share in shares:
-        if share < SLOW:
+        near = row.ratio_neighbour.value if row.ratio_neighbour else share
+        if min(share, near) < SLOW:
             place = f"{words.line(row.pair)}, {row.phase} at depth {words.count(row.depth)}"
-            yield False, f"{place}: {words.percent(share)} of f16's rate. A fall-back is suspected."
+            beside = f", {words.percent(near)} of {words.line(row.neighbour)}'s" if near < share else ""
+            yield False, f"{place}: {words.percent(share)} of f16's rate{beside}. A fall-back is suspected."
     for pair in dict.fromkeys(row.pair for row, _ in shares if figures.is_ours(row.pair)):
         own = [(row.phase, share) for row, share in shares if row.pair == pair]
         if min(share for _, share in own) >= SLOW:
             phases = dict.fromkeys(phase for phase, _ in own)
             spans = words.listing(f"{_span([share for p, share in own if p == phase])} in {phase}" for phase in phases)
             yield True, f"{words.line(pair)} runs at {spans}, as a share of f16's rate in the same run."
+
+
+def _aims(report: Report) -> Iterator[Judged]:
+    """Comparisons with an aim; one that the spread leaves open is told as neither met nor missed."""
+    for stage in figures.stages_of(report, SpeedStage):
+        for one in stage.ratios:
+            state = figures.standing(one)
+            if one.bar is None or not state:
+                continue
+            aim = f"aim {one.bar:.2f}, {words.plural(one.rounds, 'round')}: {state}"
+            span = f"{one.ratio.value:.2f} times ({one.ratio.low:.2f} to {one.ratio.high:.2f})"
+            place = f"{words.line(one.pair)}, {one.phase} at depth {words.count(one.depth)}"
+            yield state == "met", f"{place}: {span} the rate of {words.line(one.against)}; {aim}."
 
 
 def _span(shares: list[float]) -> str:

@@ -289,6 +289,20 @@ class SpeedRow(Record):
     rounds: int
     note: str = ""
     depth_share: float | None = None  # of the time per token: what depth 0 does not have, attention above all
+    neighbour: str = ""  # the stock pair that this one is first compared with
+    ratio_neighbour: Interval | None = None
+
+
+class SpeedRatio(Record):
+    """A pair's rate over another's in the same rounds; `bar` is what was aimed at, where there is an aim."""
+
+    pair: str
+    against: str
+    phase: Literal["prefill", "decode", "end-to-end"]
+    depth: int
+    ratio: Interval
+    rounds: int
+    bar: float | None = None
 
 
 class Need(Record):

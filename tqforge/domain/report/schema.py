@@ -32,6 +32,7 @@ from tqforge.domain.report.rows import (
     Recommendation,
     Record,
     RunSettings,
+    SpeedRatio,
     SpeedRow,
     Status,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "Record",
     "Report",
     "RunSettings",
+    "SpeedRatio",
     "SpeedRow",
     "SpeedStage",
     "Stage",
@@ -145,12 +147,19 @@ class QualityStage(_Stage):
 
 
 class SpeedStage(_Stage):
-    """`rows` were measured through the bindings, `llama_bench` by upstream's program of the same build."""
+    """`rows` were measured through the bindings, `llama_bench` by upstream's program of the same build.
+
+    `beside` are the rows of another build that took its turns in the same rounds; `beside_build` says which.
+    """
 
     name: Literal["speed"] = "speed"
     threads: int = 0
     rows: tuple[SpeedRow, ...] = ()
     llama_bench: tuple[SpeedRow, ...] = ()
+    beside: tuple[SpeedRow, ...] = ()
+    beside_build: str = ""
+    ratios: tuple[SpeedRatio, ...] = ()
+    noise: str = ""  # why the machine was not quiet; empty if it was
     spread: float | None = None  # of repeated rates around their median, the middle one of all rows
     busy: float | None = None  # share of the CPUs that this run had while it was measured
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,27 @@ from tqforge.domain.verify.rates import Phase, Sample
 from tqforge.errors import LoadError
 
 PROGRAM = "llama-bench"
+#: Seconds for one pair with all its depths: stock quantized pairs fill a deep cache slowly.
+TIMEOUT = 3600.0
 
 
 def arguments(
-    program: Path, model: Path, pair: Pair, depths: Sequence[int], *, prefill: int, decode: int, threads: int, gpu: int
+    program: Path,
+    model: Path,
+    pair: Pair,
+    depths: Sequence[int],
+    *,
+    prefill: int,
+    decode: int,
+    threads: int,
+    gpu: int,
+    cpus: Sequence[int] = (),
 ) -> list[str]:
-    """One run of llama-bench for one pair: every depth once."""
+    """One run of llama-bench for one pair: every depth once. `cpus` are kept to where `taskset` is there."""
+    pinned = ["taskset", "-c", ",".join(map(str, cpus))] if cpus and shutil.which("taskset") else []
     words = [str(program), "-m", str(model), "-o", "json", "-r", "1", "-fa", "1", "-ctk", pair.k, "-ctv", pair.v]
-    words += ["-p", str(prefill), "-n", str(decode), "-d", ",".join(map(str, depths))]
-    return [*words, "-t", str(threads), "-ngl", str(gpu)]
+    words += ["-p", str(prefill), "-n", str(decode), "-pg", f"{prefill},{decode}", "-d", ",".join(map(str, depths))]
+    return [*pinned, *words, "-t", str(threads), "-ngl", str(gpu)]
 
 
 def samples(document: str, pair: str, number: int) -> list[Sample]:
@@ -34,9 +47,9 @@ def samples(document: str, pair: str, number: int) -> list[Sample]:
 
 
 def _sample(test: dict[str, Any], pair: str, number: int) -> Sample:
-    phase: Phase = "decode" if test["n_gen"] else "prefill"
-    tokens = int(test["n_gen"] or test["n_prompt"])
-    return Sample(pair, int(test["n_depth"]), phase, number, tokens, test["samples_ns"][0] / 1e9)
+    read, made = int(test["n_prompt"]), int(test["n_gen"])
+    phase: Phase = "end-to-end" if read and made else "decode" if made else "prefill"
+    return Sample(pair, int(test["n_depth"]), phase, number, read + made, test["samples_ns"][0] / 1e9)
 
 
 def run(argv: Sequence[str], *, library: Path, timeout: float) -> str:

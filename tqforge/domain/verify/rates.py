@@ -9,12 +9,14 @@ from typing import Literal
 
 import numpy as np
 
+from tqforge.domain.model import Pair
 from tqforge.domain.report.schema import Interval, SpeedRow
 
 Phase = Literal["prefill", "decode", "end-to-end"]
 Key = tuple[str, int, Phase]
 CONTROL = "f16/f16"
-#: Below this share of f16's rate in the same run a fall-back to a slow path is suspected.
+OURS = "tq3_0"
+#: Below this share of its neighbour's rate in the same run a fall-back to a slow path is suspected.
 SUSPECT = 0.5
 #: Above this spread, or with less of the CPUs than this, a rate is not worth a decimal.
 NOISY_SPREAD, QUIET_SHARE = 0.10, 0.90
@@ -23,7 +25,7 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Sample:
-    """One measurement. Samples with the same round were taken one after the other."""
+    """One measurement. Samples with the same round were taken one after the other; `build` is empty for our own."""
 
     pair: str
     depth: int
@@ -32,10 +34,24 @@ class Sample:
     tokens: int
     seconds: float
     cpu: float = 0.0
+    build: str = ""
 
     @property
     def rate(self) -> float:
         return self.tokens / self.seconds
+
+    @property
+    def key(self) -> Key:
+        return self.pair, self.depth, self.phase
+
+
+def neighbour(pair: str) -> str:
+    """The stock pair that takes the same paths: tq3_0 stands beside q4_0, a mixed pair beside its other type."""
+    k, v = Pair.parse(pair).k, Pair.parse(pair).v
+    if OURS not in (k, v):
+        return CONTROL
+    other = "q4_0" if k == v else k if v == OURS else v
+    return f"{other}/{other}"
 
 
 def median_interval(values: Sequence[float], seed: int = 0) -> Interval:
@@ -47,36 +63,57 @@ def median_interval(values: Sequence[float], seed: int = 0) -> Interval:
     return Interval(value=median(values), low=float(low), high=float(high))
 
 
-def ratios(own: Sequence[Sample], control: Sequence[Sample]) -> Interval | None:
-    """Rate over the control's rate, round by round: what slows both down in a round does not count."""
-    by_round = {sample.round: sample.rate for sample in control}
-    shared = [sample.rate / by_round[sample.round] for sample in own if sample.round in by_round]
+def within_rounds(own: Sequence[Sample], other: Sequence[Sample]) -> list[float]:
+    """Rate over the other's rate, round by round: what slows both down in a round does not count."""
+    by_round = {sample.round: sample.rate for sample in other}
+    return [sample.rate / by_round[sample.round] for sample in own if sample.round in by_round]
+
+
+def ratios(own: Sequence[Sample], other: Sequence[Sample]) -> Interval | None:
+    """The median of `within_rounds` with its interval."""
+    shared = within_rounds(own, other)
     return median_interval(shared) if shared else None
 
 
-def rows_of(samples: Iterable[Sample]) -> tuple[SpeedRow, ...]:
-    """One row per pair, depth and phase, in the order they were first seen."""
+def grouped(samples: Iterable[Sample]) -> dict[Key, list[Sample]]:
+    """Samples by pair, depth and phase, in the order they were first seen."""
     groups: dict[Key, list[Sample]] = {}
     for sample in samples:
-        groups.setdefault((sample.pair, sample.depth, sample.phase), []).append(sample)
+        groups.setdefault(sample.key, []).append(sample)
+    return groups
+
+
+def rows_of(samples: Iterable[Sample]) -> tuple[SpeedRow, ...]:
+    """One row per pair, depth and phase of one build."""
+    groups = grouped(samples)
     return tuple(_row(key, own, groups) for key, own in groups.items())
 
 
 def _row(key: Key, own: list[Sample], groups: dict[Key, list[Sample]]) -> SpeedRow:
     pair, depth, phase = key
-    ratio = ratios(own, groups.get((CONTROL, depth, phase), []))
+    near = {other: ratios(own, groups.get((other, depth, phase), [])) for other in (neighbour(pair), CONTROL)}
+    beside = next((other for other, ratio in near.items() if ratio and other != pair), "")
     rate = median_interval([sample.rate for sample in own])
-    slow = ratio is not None and ratio.value < SUSPECT
     return SpeedRow(
         pair=pair,
         depth=depth,
         phase=phase,
         rate=rate,
-        ratio_f16=ratio,
+        ratio_f16=near[CONTROL],
         rounds=len(own),
-        note="over 2x slower than f16/f16 in the same run: a fall-back to a slow path is suspected" if slow else "",
+        note=_suspicion(near),
         depth_share=_depth_share(rate.value, groups.get((pair, 0, phase)), depth),
+        neighbour=beside,
+        ratio_neighbour=near.get(beside),
     )
+
+
+def _suspicion(near: dict[str, Interval | None]) -> str:
+    """A neighbour may itself be slow (stock pairs without a tiled path), so f16 is asked as well."""
+    slow = [other for other, ratio in near.items() if ratio and ratio.value < SUSPECT]
+    if not slow:
+        return ""
+    return f"over 2x slower than {' and '.join(slow)} in the same run: a fall-back to a slow path is suspected"
 
 
 def _depth_share(rate: float, empty: Sequence[Sample] | None, depth: int) -> float | None:
@@ -88,9 +125,9 @@ def _depth_share(rate: float, empty: Sequence[Sample] | None, depth: int) -> flo
 
 def spread(samples: Iterable[Sample]) -> float | None:
     """Half the range of the middle half of repeated rates, relative to their median; the middle one of all groups."""
-    groups: dict[tuple[str, int, str], list[float]] = {}
+    groups: dict[tuple[str, Key], list[float]] = {}
     for sample in samples:
-        groups.setdefault((sample.pair, sample.depth, sample.phase), []).append(sample.rate)
+        groups.setdefault((sample.build, sample.key), []).append(sample.rate)
     widths = []
     for rates in groups.values():
         if len(rates) > 1:

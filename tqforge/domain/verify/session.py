@@ -37,6 +37,8 @@ class Target:
     checkout: Path | None = None
     expected_tree: str | None = None
     workshop: Workshop | None = None  # makes further parts of the build; None for a library given by its path
+    beside: Path | None = None  # the library folder of another build that takes its turns in stage speed
+    fills: Path | None = None  # folder where stage speed keeps filled caches
 
 
 @dataclass(kw_only=True)
@@ -50,6 +52,7 @@ class Session:
     folder: Path
     model_sha256: str = ""
     env: dict[str, str | None] = field(default_factory=dict)
+    fills: Path | None = None
     _child: Child | None = None
     _model: dict[str, Any] = field(default_factory=dict)
     _children: int = 0

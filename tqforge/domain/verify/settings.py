@@ -45,6 +45,7 @@ class Settings:
     speed_prefill: int = 512
     speed_decode: int = 16
     speed_rounds: int = 5
+    speed_patience: float = 20.0  # seconds: a slower run is taken twice, however many rounds there are
     speed_llama_bench: bool = True
     ops_heads: tuple[int, ...] = ()  # head sizes of attention in stage ops; empty: all
     threads: int = 0
