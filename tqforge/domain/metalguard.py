@@ -94,7 +94,7 @@ class MetalHost:
             f"-DLLAMA_LIB_DIR={libraries}",
             f"-DMETAL_HOST_VARIANTS={_VARIANT}",
             f"-DMETAL_HOST_SOURCES={wanted.sources}",
-            f"-DMETAL_HOST_ONLY={wanted.only}",
+            f"-DMETAL_HOST_ONLY_{_VARIANT}={wanted.only}",  # without the variant it counts only in a new folder
             f"-DCMAKE_CXX_COMPILER_LAUNCHER={self.tools.ccache.path if self.tools.ccache else ''}",
         ]
         try:

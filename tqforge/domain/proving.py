@@ -171,5 +171,6 @@ def _reason(done: proc.Completed) -> str:
         return done.signal_name
     lines = [line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()]
     failures = [line for line in lines if re.search(r"FAIL|error|not supported|mismatch|no such", line, re.I)]
+    failures.sort(key=lambda line: "metal-host: error" not in line)  # what the host found says why a value is wrong
     chosen = failures[:1] if not done.ok and failures else lines[-1:]
     return re.sub(r"\x1b\[[0-9;]*m", "", " ".join(chosen))[:200]
