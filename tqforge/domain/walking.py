@@ -25,7 +25,8 @@ PREFIX_TEST = Guard("test-quantize-fns", ())
 METAL_TESTS = (
     Guard.parse("metal-host ops -o SET_ROWS -p type_src=f32,type_dst=q4_0"),
     Guard.parse(
-        "metal-host ops -o FLASH_ATTN_EXT -p hsk=64,hsv=64,nh=4,nr23=.1,1.,kv=113,nb=32?,mask=1,sinks=1,.*type_K=f16,type_V=f16"
+        "metal-host ops -o FLASH_ATTN_EXT "
+        "-p hsk=64,hsv=64,nh=4,nr23=.1,1.,kv=113,nb=32?,mask=1,sinks=1,.*type_K=f16,type_V=f16"
     ),
 )
 
