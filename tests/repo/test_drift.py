@@ -12,7 +12,7 @@ import pytest
 from toy import TREE, Toy, git, repository
 
 from tqforge.commands.patch import drift
-from tqforge.domain.drifting import Outcome
+from tqforge.domain.outcomes import Outcome
 from tqforge.domain.patchfile import net_lines
 from tqforge.domain.source import ensure_base
 from tqforge.errors import CheckoutError, ToolchainError, UsageError

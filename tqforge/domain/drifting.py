@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
@@ -18,48 +17,13 @@ from tqforge.adapters.git import Merge, Repository
 from tqforge.domain import placing, source
 from tqforge.domain.failures import Failure, Kind, broken_reason, classify
 from tqforge.domain.model import AppliedPatch
+from tqforge.domain.outcomes import Outcome, Result
 from tqforge.domain.patchfile import FileDiff, PatchFile, net_lines, parse, parse_diff
 from tqforge.domain.placing import Removal
 from tqforge.domain.series import Patch, Series
 
-
-class Outcome(StrEnum):
-    """What becomes of one patch."""
-
-    CLEAN = "clean"
-    MOVED = "moved"
-    MERGED = "merged"
-    ALREADY_UPSTREAM = "already upstream"
-    CONFLICT = "conflict"
-    TARGET_DELETED = "target deleted"
-    BROKEN = "broken"
-    LOST_LINES = "lost upstream lines"
-
-
-BREAKING = {Outcome.CONFLICT, Outcome.TARGET_DELETED, Outcome.BROKEN, Outcome.LOST_LINES}
 _OFFSET = re.compile(r"^Hunk #\d+ succeeded at \d+ \(offset (-?\d+) lines?\)\.$", re.M)
 _SHOWN = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """One patch on one snapshot."""
-
-    patch: str
-    outcome: Outcome
-    file: str = ""
-    hunk: int = 0
-    hunks: int = 0
-    detail: str = ""
-    needs: tuple[str, ...] = ()  # earlier patches that failed and without which this one cannot apply
-
-    @property
-    def breaking(self) -> bool:
-        return self.outcome in BREAKING
-
-    def place(self) -> str:
-        """File and hunk, for a table."""
-        return f"{self.file}, hunk {self.hunk} of {self.hunks}" if self.hunk else self.file
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tqforge.domain.drifting import Result
 from tqforge.domain.model import Base
+from tqforge.domain.outcomes import Result
 from tqforge.domain.snapshots import Snapshot
 
 SCHEMA = "tqforge.drift/1"

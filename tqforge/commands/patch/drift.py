@@ -12,12 +12,13 @@ from rich.table import Table
 from tqforge.adapters import fs
 from tqforge.context import Context
 from tqforge.domain import applying, driftreport, series, snapshots, source
-from tqforge.domain.drifting import Prober, Result
+from tqforge.domain.drifting import Prober
 from tqforge.domain.driftreport import Drift
 from tqforge.domain.failures import broken_reason
 from tqforge.domain.lock import Shelf
 from tqforge.domain.manifest import load_base
 from tqforge.domain.model import Base
+from tqforge.domain.outcomes import Result
 from tqforge.errors import ConfigError, ExitCode
 
 
