@@ -76,8 +76,8 @@ def test_order_of_the_sections() -> None:
     ids = [attrs.get("id") for tag, attrs in Outline(PAGES["twelve pairs"]).tags if tag == "section"]
     assert ids == [
         "verdict",
-        "reading",
         "choice",
+        "reading",
         "needle",
         "memory",
         "quality",

@@ -120,14 +120,17 @@ def _point(axes: Axes, row: QualityRow, low: float) -> None:
     if words.known(row.kl.low) and words.known(row.kl.high):
         bounds = [max(row.kl.low, low), max(row.kl.high, low)]
         axes.plot([row.bits, row.bits], bounds, color=colour, lw=1.4, marker="_", ms=8, mew=1.4, zorder=3)
-    axes.plot(
-        [row.bits], [row.kl.value], marker=marker, color=colour, mec=svg.PAPER, mew=0.8, ms=6, ls="none", zorder=4
-    )
+    fill, edge, width = (svg.PAPER, colour, 1.3) if row.unrotated else (colour, svg.PAPER, 0.8)
+    axes.plot([row.bits], [row.kl.value], marker=marker, color=fill, mec=edge, mew=width, ms=6, ls="none", zorder=4)
 
 
 def _legend(figure: Figure, axes: Axes, points: Sequence[QualityRow], front: int, narrow: bool) -> None:
     kinds = [kind for kind in _KINDS if any(_kind(row) == kind for row in points)]
     handles = [axes.plot([], [], marker=m, color=c, mec=svg.PAPER, ms=7, ls="none", label=t)[0] for t, c, m in kinds]
+    if any(row.unrotated for row in points):
+        handles += axes.plot(
+            [], [], marker="s", color=svg.PAPER, mec=svg.STOCK, mew=1.3, ms=7, ls="none", label="rotation switched off"
+        )
     if front > 1:
         handles += axes.plot([], [], color=svg.MUTED, lw=1.2, label="best for its size")
     if any(line.get_color() == svg.FLOOR for line in axes.lines):
@@ -153,7 +156,7 @@ def _labels(figure: Figure, axes: Axes, points: Sequence[QualityRow], size: floa
             "", (row.bits, row.kl.value), xytext=(0, 0), textcoords="offset points", fontsize=size, zorder=5
         )
         text.set_parse_math(False)
-        text.set_text(quality_name(row))
+        text.set_text(words.line(row.pair))
         costs = []
         for place, (dx, dy) in enumerate(_PLACES):
             _move(text, dx, dy)

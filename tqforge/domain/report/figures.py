@@ -127,9 +127,10 @@ def main_quality_rows(report: Report) -> list[QualityRow]:
 
 
 def pareto(rows: Iterable[QualityRow]) -> list[QualityRow]:
-    """The rows that no other row beats in both bits and KL, by rising bits."""
+    """The rows that no other row beats in both bits and KL, by rising bits; nobody runs without rotation."""
     front: list[QualityRow] = []
-    for row in sorted((row for row in rows if not row.is_floor), key=lambda row: (row.bits, row.kl.value)):
+    usual = (row for row in rows if not (row.is_floor or row.unrotated))
+    for row in sorted(usual, key=lambda row: (row.bits, row.kl.value)):
         if not front or row.kl.value < front[-1].kl.value:
             front.append(row)
     return front

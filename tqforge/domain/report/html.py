@@ -35,6 +35,8 @@ _FILTERS = (
     "bits",
     "duration",
     "plural",
+    "scientific",
+    "times",
 )
 #: Longer answers are cut in the page; `report.json` holds them whole.
 ANSWER_LIMIT = 4_000
@@ -55,20 +57,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    for name in (
-        "count",
-        "percent",
-        "percent_range",
-        "size",
-        "figure",
-        "kl",
-        "kl_range",
-        "ratio",
-        "bits",
-        "duration",
-        "plural",
-        "scientific",
-    ):
+    for name in _FILTERS:
         made.filters[name] = getattr(words, name)
     made.filters["standing"] = figures.standing
     made.globals.update(
@@ -104,6 +93,7 @@ def _view(report: Report) -> dict[str, Any]:
         "judged": safety.judge(report),
         "reach": safety.reach(report),
         "plan": figures.plan_stage(report),
+        "plan_bars": _plan(report),
         "best": {fidelity.quality_name(row) for row in figures.pareto(chart.drawable(rows))},
         "check_stages": [stage for stage in report.stages if isinstance(stage, CheckStage) and stage.checks],
         "ops": figures.ops_rows(report),
@@ -192,6 +182,25 @@ def _memory(report: Report) -> list[tuple[int, list[Bar]]]:
         sizes = [(row, (row.k_measured, row.v_measured, row.k_formula, row.v_formula)) for row in rows]
         groups.append((n_ctx, [Bar(row, tuple(_scale(value, most) for value in four)) for row, four in sizes]))
     return sorted(groups, reverse=True)
+
+
+def _plan(report: Report) -> list[Bar]:
+    """Weights, cache and buffers of the recommended length: as measured (planned where not), then as planned."""
+    plan = figures.plan_stage(report)
+    rows = [row for row in plan.rows if row.n_ctx == plan.n_ctx] if plan else []
+    order = figures.pair_order(report)
+    most = max((max((row.measured or row.planned).total, row.planned.total) for row in rows), default=0)
+    return [
+        Bar(
+            row,
+            tuple(
+                _scale(value, most)
+                for need in (row.measured or row.planned, row.planned)
+                for value in (need.weights, need.kv + need.kv_swa, need.compute)
+            ),
+        )
+        for row in sorted(rows, key=lambda row: order(row.pair))
+    ]
 
 
 def _speed(report: Report) -> list[tuple[str, list[tuple[int, list[Bar]]]]]:

@@ -90,7 +90,9 @@ def _why(
     pair: str, by_pair: Mapping[str, PlanRow], verdicts: Mapping[str, PairVerdict], safe: Sequence[str], usable: int
 ) -> str:
     closer = safe[: safe.index(pair)]
-    parts = ["f16 itself fits, nothing is lost" if pair == CONTROL else f"safe on this model: {verdicts[pair].why}"]
+    if pair == CONTROL:
+        return "f16 itself fits, nothing is lost"
+    parts = [f"safe on this model: {verdicts[pair].why}"]
     if closer:
         least = min(need(by_pair[one]).total for one in closer)
         what = f"what is closer to f16 ({words.listing(closer)}) needs {words.size(least)} or more"

@@ -83,8 +83,8 @@ FULL = Settings(
     seeds=(0, 1, 2),
     memory_context=8192,
     quality_prefixes=(512, 1536, 4096),
-    greedy_starts=12,
-    greedy_tokens=48,
+    greedy_starts=8,
+    greedy_tokens=32,
     rotations=True,
     codec_blocks=200_000,
 )
