@@ -173,6 +173,9 @@ std::vector<Case> vec_cases(const Pair & pair, int dk, int dv) {
     return attention_cases(pair, all);
 }
 
+// one query over many entries, for counting what a kernel executes
+std::vector<Case> long_case(const Pair & pair, int dk, int dv) { return attention_cases(pair, {{dk, dv, 1, 1, 1, 4096}}); }
+
 // the least that shows a kernel of a head size to be right, in its vec and matrix form
 std::vector<Case> size_cases(const Pair & pair, int dk, int dv) {
     return attention_cases(pair, {{dk, dv, 2, 1, 2, 70, true}, {dk, dv, 1, 1, 20, 40, true}});

@@ -15,4 +15,5 @@ struct Case {
 std::vector<Case> row_cases(ggml_type type);                // SET_ROWS, GET_ROWS, CPY both ways
 std::vector<Case> vec_cases(const Pair & pair, int dk, int dv);
 std::vector<Case> matrix_cases(const Pair & pair, int dk, int dv);
+std::vector<Case> long_case(const Pair & pair, int dk, int dv);
 std::vector<Case> size_cases(const Pair & pair, int dk, int dv);

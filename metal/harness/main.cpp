@@ -1,4 +1,4 @@
-// usage: metal-host-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|vec|matrix|sizes]... [--force Q/NE]...
+// usage: metal-host-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|vec|matrix|sizes|long]... [--force Q/NE]...
 // --force runs the vec cases once more with the kernel variant for Q queries and NE elements, instead of the tuned one.
 // Exit: 0 all well, 1 a case fell short, 2 usage, 77 a named type is not in this tree (nothing was judged).
 #include "cases.h"
@@ -10,7 +10,7 @@
 struct Options {
     std::vector<std::string> pairs, heads, suites, forced;
     static int usage(const char * what) {
-        fprintf(stderr, "%s\nusage: metal-host-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|vec|matrix|sizes]... [--force Q/NE]...\n", what);
+        fprintf(stderr, "%s\nusage: metal-host-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|vec|matrix|sizes|long]... [--force Q/NE]...\n", what);
         return 2;
     }
 };
@@ -46,6 +46,7 @@ static std::vector<Case> cases_of(const Options & o, const Pair & pair) {
             const auto vec = vec_cases(pair, atoi(dk.c_str()), atoi(dv.c_str()));
             if (suite == "vec") append(vec);
             if (suite == "vec") for (const auto & v : o.forced) for (const auto & c : vec) all.push_back(forced(c, v));
+            if (suite == "long") append(long_case(pair, atoi(dk.c_str()), atoi(dv.c_str())));
             if (suite == "sizes") append(size_cases(pair, atoi(dk.c_str()), atoi(dv.c_str())));
             if (suite == "matrix") append(matrix_cases(pair, atoi(dk.c_str()), atoi(dv.c_str())));
         }

@@ -26,14 +26,15 @@ class Change:
     sources: tuple[str, ...] = ()
 
 
-def _applied(host: Host, change: Change, folder: Path) -> Path:
-    """A copy of ggml-metal with the change."""
+def _applied(host: Host, changes: tuple[Change, ...], folder: Path) -> Path:
+    """A copy of ggml-metal with the changes."""
     copy = folder / "ggml-metal"
     shutil.copytree(host.tree.metal, copy)
-    target = copy / change.file
-    text = target.read_text(encoding="utf-8")
-    assert change.old in text, f"{change.file} no longer holds: {change.old}"
-    target.write_text(text.replace(change.old, change.new, 1), encoding="utf-8")
+    for change in changes:
+        target = copy / change.file
+        text = target.read_text(encoding="utf-8")
+        assert change.old in text, f"{change.file} no longer holds: {change.old}"
+        target.write_text(text.replace(change.old, change.new, 1), encoding="utf-8")
     return copy
 
 
@@ -58,9 +59,18 @@ def _link(host: Host, compiler: str, objects: list[Path], name: str, folder: Pat
     subprocess.run([compiler, *objects, *options, "-o", target], check=True)
 
 
-def mutant(host: Host, compiler: str, change: Change, folder: Path) -> Host:
-    """The host with the change, in `folder`."""
-    metal = _applied(host, change, folder)
+def mutant(
+    host: Host,
+    compiler: str,
+    change: Change,
+    folder: Path,
+    *,
+    also: tuple[Change, ...] = (),
+    variant: str = "check",
+    only: str = ONLY,
+) -> Host:
+    """The host with the change and what belongs to it, in `folder`; one variant is compiled again."""
+    metal = _applied(host, (change, *also), folder)
     for built in [*host.folder.glob("lib*.so"), host.folder / "metal-host-direct"]:
         os.link(built, folder / built.name) if built.stat().st_dev == folder.stat().st_dev else shutil.copy2(
             built, folder
@@ -74,15 +84,15 @@ def mutant(host: Host, compiler: str, change: Change, folder: Path) -> Host:
         _compile(host, _source("backend/supports.cpp"), {str(generated): str(include)}, folder / "supports.o")
         _link(host, compiler, [folder / "supports.o"], "libmetal-host-supports.so", folder, ["-lmetal-host-runtime"])
         return Host(host.tree, folder, host.build)
-    tool("rewrite").rewrite_tree(metal / "kernels", folder / "generated", ONLY, False)
+    tool("rewrite").rewrite_tree(metal / "kernels", folder / "generated", only, variant == "fast")
     for source in change.sources:
-        before, after = str(generated / "check"), str(folder / "generated")
-        _compile(host, generated / "check" / f"{source}.metal", {before: after}, folder / f"{source}.o")
+        before, after = str(generated / variant), str(folder / "generated")
+        _compile(host, generated / variant / f"{source}.metal", {before: after}, folder / f"{source}.o")
         _link(
             host,
             compiler,
             [folder / f"{source}.o"],
-            f"libkernels-check-{source}.so",
+            f"libkernels-{variant}-{source}.so",
             folder,
             ["-lmetal-host-runtime", "-lm"],
         )
