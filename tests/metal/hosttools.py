@@ -23,6 +23,9 @@ import platformdirs
 METAL = Path(__file__).parents[2] / "metal"
 CONTROLS = ("q4_0", "q8_0", "f16")
 SOURCES = ("quantize", "fa_aux", *(f"fa_{t}" for t in CONTROLS), *(f"fa_vec_{t}" for t in CONTROLS))
+# what a whole model needs besides, with f16 weights
+GRAPH = ("binbcast", "misc", "mul_mm", "mul_mv", "norm", "rope", "unary")
+PLAIN = r'^"(?!kernel_(flash_attn_ext|mul_m))|mul_m[mv]_(ext_)?(f16|f32)_f32'
 # two head sizes; in the checking build, all head sizes of what the patches add and of the f16 kernels they go through
 ONLY = "dk64_dv64|dk128_dv128|get_rows|set_rows|cpy|flash_attn_ext_(kv|pad|blk|vec_reduce|vec_idx)"
 
@@ -141,8 +144,9 @@ def build_host(tree: Tree, compiler: str) -> Host:
     options = {
         "LLAMA_DIR": str(tree.root),
         "LLAMA_LIB_DIR": str(tree.libraries),
-        "METAL_HOST_SOURCES": ";".join(tree.sources()),
+        "METAL_HOST_SOURCES": ";".join([*tree.sources(), *GRAPH]),
         "METAL_HOST_ONLY": ONLY,
+        "METAL_HOST_ONLY_fast": f"{ONLY}|{PLAIN}",
         "METAL_HOST_ONLY_check": f"{ONLY}|tq3_0|flash_attn_ext_f16_dk",
         "CMAKE_CXX_COMPILER": compiler,
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",

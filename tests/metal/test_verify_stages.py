@@ -1,0 +1,171 @@
+"""The stages placement, device and ops of `tqforge verify` on the real Metal host, and with faults planted in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tinymodel
+from hosttools import Host, Tree
+from mutants import Change, mutant
+
+from tqforge.adapters import gguf_io
+from tqforge.adapters.console import Output
+from tqforge.domain.report.schema import BuildKeys, Status
+from tqforge.domain.verify import backendops, device, settings, wholemodel
+from tqforge.domain.verify.backendops import Job
+from tqforge.domain.verify.device import Device
+from tqforge.domain.verify.session import Session, Target
+from tqforge.domain.verify.stages import device as device_stage
+from tqforge.domain.verify.stages import ops, placement
+
+KEYS = BuildKeys(base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version="")
+#: Attention with heads of 64 values refused for the type, as if it had no kernel: the scheduler gives it to the CPU.
+FALL_BACK = Change("ggml-metal-device.m", "(dk == 64  && dv == 64)  ||", "")
+WRONG_WRITE = Change("kernels/quantize.h", "4 + n : 3 - n) << 3*j", "4 + n : 3 - n) << 2*j", ("quantize",))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A build that has one test program, already there."""
+
+    path: Path
+
+    def program(self, name: str) -> Path:
+        assert name == self.path.name
+        return self.path
+
+
+@pytest.fixture(scope="session")
+def bindings(request: pytest.FixtureRequest, named_tree: Tree | None) -> Path:
+    if named := os.environ.get("TQFORGE_TEST_BINDINGS"):
+        return Path(named)
+    if named_tree is not None:
+        pytest.skip("deferred: TQFORGE_TEST_BINDINGS does not name the bindings of the tree")
+    return Path(request.getfixturevalue("built")[0].workspace.bindings("upstream"))
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tinymodel.write(tmp_path_factory.mktemp("model") / "tiny-f16.gguf")
+
+
+@pytest.fixture
+def session(
+    tree: Tree, bindings: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Host], Session]:
+    if not tree.has_type("tq3_0"):
+        pytest.skip("deferred: this tree has no type tq3_0")
+    monkeypatch.setattr(wholemodel, "f16_copy", lambda _: model)
+
+    def on(host: Host, shop: Any = None) -> Session:
+        monkeypatch.setattr(device, "find", lambda _: Device(title="Metal host", folder=host.folder))
+        chosen = replace(settings.QUICK, pairs=(), threads=1)
+        target = Target(library=tree.libraries, bindings=bindings, keys=KEYS, gpu=False, workshop=shop)
+        folder = tmp_path / "out"
+        folder.mkdir(exist_ok=True)
+        facts = gguf_io.read(model)
+        return Session(out=Output(quiet=True), target=target, settings=chosen, facts=facts, folder=folder)
+
+    return on
+
+
+def test_every_cache_write_and_attention_is_on_the_device(session: Callable[[Host], Session], host: Host) -> None:
+    stage = placement.run(session(host))
+    assert stage.status is Status.PASSED, stage
+    *pairs, control = stage.checks
+    assert [check.name for check in pairs] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
+    assert all(f"{2 * tinymodel.LAYERS} SET_ROWS and {tinymodel.LAYERS} FLASH" in check.observed for check in pairs)
+    assert control.observed.startswith("FLASH_ATTN on CPU (2,")
+
+
+def test_a_planted_fall_back_is_noticed(
+    session: Callable[[Host], Session], host: Host, compiler: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mutant").mkdir()
+    stage = placement.run(session(mutant(host, compiler, FALL_BACK, tmp_path / "mutant")))
+    assert stage.status is Status.FAILED
+    fallen = {check.name: check.observed for check in stage.checks if check.status is Status.FAILED}
+    assert fallen.keys() == {"tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"}
+    assert all(observed.startswith("FLASH_ATTN on CPU") for observed in fallen.values()), fallen
+
+
+def test_a_whole_model_agrees_with_the_cpu(session: Callable[[Host], Session], host: Host) -> None:
+    stage = device_stage.run(session(host))
+    assert stage.status is Status.PASSED, stage
+    assert [row.pair for row in stage.rows] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
+    tokens = sum(device_stage.BATCHES) + device_stage.GREEDY - 1
+    for row in stage.rows:
+        assert (row.tokens, row.strays) == (tokens, ())
+        # one write of K and one of V per layer and batch, single tokens among them
+        batches = len(device_stage.BATCHES) + device_stage.GREEDY - 1
+        assert row.writes == 2 * tinymodel.LAYERS * batches
+        assert row.attention is not None
+        assert row.attention >= tinymodel.LAYERS * batches
+    moved = stage.rows[1]
+    assert moved.kl_f16_cpu is not None
+    assert moved.kl_f16_cpu.value > 10 * moved.kl.value > 0
+
+
+@pytest.mark.parametrize(
+    ("change", "word"), [(WRONG_WRITE, "KL(CPU || device)"), (FALL_BACK, "left the device: FLASH_ATTN on CPU")]
+)
+def test_a_planted_fault_is_seen_in_the_whole_model(
+    session: Callable[[Host], Session], host: Host, compiler: str, tmp_path: Path, change: Change, word: str
+) -> None:
+    (tmp_path / "mutant").mkdir()
+    changed = mutant(host, compiler, change, tmp_path / "mutant", variant="fast", only="set_rows|get_rows|cpy")
+    stage = device_stage.run(session(changed))
+    assert stage.status is Status.FAILED
+    assert word in stage.reason, stage.reason
+    assert "f16/f16" not in stage.reason
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [
+        Job("GET_ROWS", "tq3_0", "type=tq3_0,"),
+        Job("FLASH_ATTN_EXT", "tq3_0/tq3_0", r"hsk=64,hsv=64,nh=4,nr23=\[1,1\],.*type_K=tq3_0,type_V=tq3_0,"),
+    ]
+    monkeypatch.setattr(backendops, "plan", lambda _: jobs)
+    monkeypatch.setattr(backendops, "PAIRS", backendops.PAIRS[:1])
+
+
+def test_single_ops(session: Any, host: Host, program: Callable[[str], Path], few: None) -> None:
+    stage = ops.run(session(host, Program(program(backendops.PROGRAM))))
+    assert stage.status is Status.PASSED, stage
+    cpu, there, own = stage.rows[:2], stage.rows[2:4], stage.rows[4:]
+    assert [row.backend for row in cpu] == ["CPU", "CPU"]
+    assert all(row.dispatches is None for row in cpu)
+    assert all((row.dispatches or 0) >= row.passed > 0 for row in there)
+    assert [row.passed for row in cpu] == [row.passed for row in there]
+    assert own[0].worst_nmse is not None
+    assert 0 < own[0].worst_nmse < 5e-4
+
+
+def test_a_fault_in_single_ops(
+    session: Any, host: Host, program: Callable[[str], Path], few: None, compiler: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mutant").mkdir()
+    wrong = Change("kernels/dequantize.h", "v[i + n] = a - b;", "v[i + n] = b - a;", ("quantize",))
+    changed = mutant(host, compiler, wrong, tmp_path / "mutant", variant="fast", only="set_rows|get_rows|cpy")
+    stage = ops.run(session(changed, Program(program(backendops.PROGRAM))))
+    assert stage.status is Status.FAILED
+    assert "Metal host, GET_ROWS tq3_0" in stage.reason
+
+
+def test_a_refused_op_is_no_pass(
+    session: Any, host: Host, program: Callable[[str], Path], few: None, compiler: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mutant").mkdir()
+    changed = mutant(host, compiler, FALL_BACK, tmp_path / "mutant")
+    stage = ops.run(session(changed, Program(program(backendops.PROGRAM))))
+    assert stage.status is Status.FAILED
+    row = next(r for r in stage.rows if r.backend == "Metal host" and r.op.startswith("FLASH"))
+    assert (row.passed, row.dispatches) == (0, 0)
+    assert row.unsupported > 0
+    assert "nothing was dispatched" in row.note
