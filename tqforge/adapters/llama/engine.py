@@ -80,7 +80,7 @@ class Engine:
 
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> Tokens:
         raw = text.encode()
-        room = len(raw) + 8
+        room = 3 * len(raw) + 8  # a vocabulary of bytes writes a blank as three tokens
         buffer = (ctypes.c_int32 * room)()
         count = self._api.llama_tokenize(self._vocab, raw, len(raw), buffer, room, add_special, parse_special)
         if count < 0:
