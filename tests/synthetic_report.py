@@ -30,6 +30,7 @@ from tqforge.domain.report.schema import (
     QualityStage,
     Report,
     RunSettings,
+    SpeedRatio,
     SpeedRow,
     SpeedStage,
     Stage,
@@ -321,10 +322,34 @@ def speed_stage(pairs: Iterable[str] = PAIRS) -> SpeedStage:
                 )
                 rate = base * ratio / (1 + depth / 4000)
                 share = None if pair == "f16/f16" else interval(ratio, 0.04)
-                rows.append(
-                    SpeedRow(pair=pair, depth=depth, phase=phase, rate=interval(rate, 0.05), ratio_f16=share, rounds=5)
+                row = SpeedRow(
+                    pair=pair, depth=depth, phase=phase, rate=interval(rate, 0.05), ratio_f16=share, rounds=5
                 )
-    return SpeedStage(status=Status.PASSED, seconds=140.0, threads=2, rows=tuple(rows))
+                near = {"neighbour": "q8_0/q8_0", "ratio_neighbour": interval(0.97, 0.02)} if "/tq" in pair else {}
+                rows.append(row.model_copy(update={"depth_share": depth / 9000 if depth else None, **near}))
+    ours = [row for row in rows if row.pair == "tq3_0/tq3_0"]
+    slow = [row.model_copy(update={"rate": interval(row.rate.value / 15)}) for row in ours]
+    return SpeedStage(
+        status=Status.PASSED,
+        seconds=140.0,
+        threads=2,
+        rows=tuple(rows),
+        llama_bench=tuple(rows[:4]),
+        beside=tuple(slow),
+        beside_build="/builds/first",
+        ratios=speed_ratios(),
+    )
+
+
+def speed_ratios() -> tuple[SpeedRatio, ...]:
+    """An aim that is met, one that is missed, one that the spread leaves open, and one without an aim."""
+    common: dict[str, Any] = {"pair": "tq3_0/tq3_0", "against": "q4_0/q4_0", "rounds": 5}
+    return (
+        SpeedRatio(phase="decode", depth=4096, ratio=interval(1.2, 0.02), bar=0.95, **common),
+        SpeedRatio(phase="prefill", depth=4096, ratio=interval(0.7, 0.02), bar=0.85, **common),
+        SpeedRatio(phase="prefill", depth=2048, ratio=interval(0.85, 0.02), bar=0.85, **common),
+        SpeedRatio(phase="decode", depth=0, ratio=interval(15), **{**common, "against": "tq3_0/tq3_0 of first"}),
+    )
 
 
 def stages(pairs: Iterable[str] = PAIRS) -> tuple[Stage, ...]:

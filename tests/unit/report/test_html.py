@@ -193,3 +193,12 @@ def test_speed_is_shown_when_it_was_measured() -> None:
     page = html.render(report(stages=(speed_stage(),)))
     assert "at depth 4,096" in page
     assert page.count('class="b-k"') > 0
+    assert "Held against" in page
+    for word in ("met", "missed", "not decided"):
+        assert f"<small>{word}</small>" in page
+    assert "By llama-bench" in page
+    assert "<code>/builds/first</code>" in page
+    assert "46 %" in page  # attention at depth 4,096
+    assert "The machine was not quiet" not in page
+    loud = speed_stage().model_copy(update={"noise": "The machine was not quiet: <b>."})
+    assert "The machine was not quiet: &lt;b&gt;." in html.render(report(stages=(loud,)))

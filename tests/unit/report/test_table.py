@@ -4,7 +4,7 @@ import io
 
 import pytest
 from rich.console import Console
-from synthetic_report import EDGES, report
+from synthetic_report import EDGES, report, speed_stage
 
 from tqforge.domain.report import table
 from tqforge.domain.report.schema import Report
@@ -63,4 +63,24 @@ def test_an_old_terminal_gets_plain_signs() -> None:
 def test_markup_and_escapes_of_an_answer_stay_text() -> None:
     text = shown(EDGES["hostile"]())
     assert "[bold]rich[/bold]" in text
+    assert "\x1b" not in text
+
+
+def test_speed_shows_rates_attention_aims_and_the_other_build() -> None:
+    lines = shown(report(stages=(speed_stage(),)), 120).splitlines()
+    text = "\n".join(lines)
+    assert "decode at depth" in text
+    own = next(line for line in lines if line.startswith("tq3_0/tq3_0  ") and "46 %" in line)
+    assert own.count("%") >= 4  # spread and share at two depths
+    assert any(line.startswith("tq3_0/tq3_0 other build") for line in lines)
+    assert any(line.startswith("f16/f16 llama-bench") for line in lines)
+    for word in ("0.700 ", "missed", "met", "not decided"):
+        assert word in text
+    assert "The machine was not quiet" not in text
+
+
+def test_a_noisy_machine_is_said() -> None:
+    stage = speed_stage().model_copy(update={"noise": "The machine was not quiet: half of the CPUs. \x1b[2J"})
+    text = shown(report(stages=(stage,)))
+    assert "The machine was not quiet" in text
     assert "\x1b" not in text

@@ -205,6 +205,26 @@ def test_a_slow_pair_is_a_suspected_fall_back() -> None:
     assert "q8_0/tq3_0 runs at 82 % in prefill and 82 % in decode" in said(whole, Kind.SHOWN)
 
 
+def test_aims_of_speed_are_told_as_met_missed_or_open() -> None:
+    whole = with_stages(speed_stage())
+    short = said(whole, Kind.SHORT)
+    assert "tq3_0/tq3_0, prefill at depth 4,096: 0.70 times" in short
+    assert "aim 0.85, 5 rounds: missed." in short
+    assert "aim 0.85, 5 rounds: not decided." in short
+    shown = said(whole, Kind.SHOWN)
+    assert "tq3_0/tq3_0, decode at depth 4,096: 1.20 times" in shown
+    assert "of first" not in short + shown
+
+
+def test_a_pair_far_below_its_neighbour_is_suspected_too() -> None:
+    row = SpeedRow(
+        pair="q8_0/tq3_0", depth=0, phase="decode", rate=interval(9), ratio_f16=interval(0.6), rounds=3,
+        neighbour="q8_0/q8_0", ratio_neighbour=interval(0.4),
+    )  # fmt: skip
+    text = said(with_stages(SpeedStage(status=Status.PASSED, rows=(row,))), Kind.SHORT)
+    assert "60 % of f16's rate, 40 % of q8_0/q8_0's. A fall-back is suspected." in text
+
+
 def test_speed_without_f16_beside_it_says_nothing() -> None:
     row = SpeedRow(pair="tq3_0/tq3_0", depth=0, phase="decode", rate=interval(9), ratio_f16=None, rounds=3)
     assert said(with_stages(SpeedStage(status=Status.PASSED, rows=(row,))), Kind.SHOWN) == ""
