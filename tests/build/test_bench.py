@@ -1,0 +1,106 @@
+"""`tqforge bench` on a real library: filled caches that are kept, and a build beside its own copy."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from native_library import Native
+
+from tqforge.adapters.console import Output
+from tqforge.adapters.llama.client import Child
+from tqforge.commands import verify
+from tqforge.context import Context
+from tqforge.domain.model import Pair
+from tqforge.domain.verify import settings
+from tqforge.errors import LoadError
+from tqforge.workspace import Workspace
+
+TEXT = [3 + i % 900 for i in range(96)]
+SMALL = replace(
+    settings.QUICK, stages=("speed",), pairs=(Pair("tq3_0", "tq3_0"),), speed_depths=(0, 64), speed_prefill=32,
+    speed_decode=2, speed_rounds=2, threads=1,
+)  # fmt: skip
+
+
+@pytest.fixture
+def bench(native: Native, tmp_path: Path) -> Iterator[Child]:
+    """A child with two contexts of one pair open."""
+    with Child(library=native.library, bindings=native.bindings, log=tmp_path / "llama.log") as running:
+        running.call("model", {"path": str(native.model), "gpu_layers": 0}, timeout=120)
+        context = {"k": "q8_0", "v": "tq3_0", "n_ctx": 256, "n_batch": 512, "threads": 1}
+        running.call("bench_open", {"contexts": [context, context], "threads": 1}, timeout=120)
+        yield running
+
+
+def fill(child: Child, index: int, tokens: list[int], state: Path | str) -> bool:
+    return bool(child.call("bench_fill", {"index": index, "tokens": tokens, "state": str(state)}, timeout=120)["read"])
+
+
+def test_a_filled_cache_is_kept_and_read_by_another_context(bench: Child, tmp_path: Path) -> None:
+    state = tmp_path / "a.state"
+    assert not fill(bench, 0, TEXT[:64], state)
+    assert fill(bench, 1, TEXT[:64], state)
+    args = {"index": 1, "keep": 64, "tokens": TEXT[64:70], "single": True}
+    assert bench.call("bench_run", args, timeout=60)["seconds"] > 0
+    assert [path.name for path in tmp_path.glob("*.part")] == []
+
+
+def test_a_broken_or_foreign_cache_is_not_trusted(bench: Child, tmp_path: Path) -> None:
+    state = tmp_path / "a.state"
+    fill(bench, 0, TEXT[:64], state)
+    shutil.copy(state, tmp_path / "whole")
+    assert not fill(bench, 1, TEXT[1:65], state)  # the same number of other tokens
+    broken = tmp_path / "b.state"
+    broken.write_bytes((tmp_path / "whole").read_bytes()[:2000])
+    assert not fill(bench, 1, TEXT[:64], broken)
+    assert fill(bench, 0, TEXT[:64], broken)  # written anew
+
+
+def test_a_cache_grows_from_what_it_holds(bench: Child) -> None:
+    assert not fill(bench, 0, TEXT[:32], "")
+    assert not fill(bench, 0, TEXT[:64], "")
+    args = {"index": 0, "keep": 64, "tokens": TEXT[64:66], "single": True}
+    assert bench.call("bench_run", args, timeout=60)["seconds"] > 0
+
+
+def run(native: Native, tmp_path: Path, beside: Path) -> dict[str, Any]:
+    where = verify.Where(
+        models=(str(native.model),), library=native.library, bindings=native.bindings, out=tmp_path / "out",
+        beside=beside,
+    )  # fmt: skip
+    verify.run(Context(workspace=Workspace(tmp_path / "ws"), out=Output(quiet=True)), SMALL, where)
+    report: dict[str, Any] = json.loads((tmp_path / "out/report.json").read_text())
+    (stage,) = report["stages"]
+    return dict(stage)
+
+
+def copy_of(native: Native, folder: Path, pattern: str) -> Path:
+    folder.mkdir()
+    for path in native.library.glob(pattern):
+        shutil.copy(path, folder / path.name, follow_symlinks=False)
+    return folder
+
+
+def test_a_build_beside_a_copy_of_itself(native: Native, tmp_path: Path) -> None:
+    stage = run(native, tmp_path, copy_of(native, tmp_path / "twin", "lib*"))
+    assert stage["beside_build"] == str(tmp_path / "twin")
+    assert {row["pair"] for row in stage["beside"]} == {"f16/f16", "tq3_0/tq3_0"}
+    twin = [one for one in stage["ratios"] if one["against"] == "tq3_0/tq3_0 of twin"]
+    assert {(one["phase"], one["depth"]) for one in twin} == {
+        (phase, depth) for phase in ("prefill", "decode", "end-to-end") for depth in (0, 64)
+    }
+    assert not (tmp_path / "out/fills").exists()
+
+
+def test_a_library_that_brings_parts_of_another_build_is_refused(native: Native, tmp_path: Path) -> None:
+    """libllama alone takes its ggml from where it was built."""
+    lone = copy_of(native, tmp_path / "lone", "libllama.*")
+    with pytest.raises(LoadError):
+        with Child(library=lone, bindings=native.bindings, log=tmp_path / "log") as child:
+            child.call("only_from", {"folder": str(lone)}, timeout=60)
