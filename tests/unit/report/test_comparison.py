@@ -51,7 +51,7 @@ def test_a_pair_stands_beside_itself_on_the_other_model() -> None:
     assert row
     assert "undecided" in row[0] or "costs quality" in row[0] or "safe" in row[0]
     assert "unsafe" in row[0]
-    assert text.count("q4_0/q4_0 without rotation</span>") == 1, "in the table of figures, not among the verdicts"
+    assert text.count("<small>rotation off</small>") == 2, "in the tables of figures, not among the verdicts"
     assert page() == text
 
 

@@ -62,6 +62,7 @@ def kl_chart(rows: Sequence[QualityRow], name: str, *, narrow: bool = False) -> 
         axes.plot([row.bits for row in front], [row.kl.value for row in front], color=svg.MUTED, lw=1.2, zorder=2)
         for row in points:
             _point(axes, row, low)
+        _tie(axes, points)
         _legend(figure, axes, points, len(front), narrow)
         _labels(figure, axes, points, 8.0 if narrow else 8.5)
     return svg.finish(figure, name, "KL divergence against bits per value", _describe(points))
@@ -124,6 +125,15 @@ def _point(axes: Axes, row: QualityRow, low: float) -> None:
     axes.plot([row.bits], [row.kl.value], marker=marker, color=fill, mec=edge, mew=width, ms=6, ls="none", zorder=4)
 
 
+def _tie(axes: Axes, points: Sequence[QualityRow]) -> None:
+    """A dotted line from a pair to itself without rotation: the second mark needs no name then."""
+    usual = {row.pair: row for row in points if not row.unrotated}
+    for row in points:
+        if row.unrotated and row.pair in usual:
+            ends = [usual[row.pair].kl.value, row.kl.value]
+            axes.plot([row.bits, row.bits], ends, color=svg.MUTED, lw=1.0, ls=(0, (1, 2)), zorder=2)
+
+
 def _legend(figure: Figure, axes: Axes, points: Sequence[QualityRow], front: int, narrow: bool) -> None:
     kinds = [kind for kind in _KINDS if any(_kind(row) == kind for row in points)]
     handles = [axes.plot([], [], marker=m, color=c, mec=svg.PAPER, ms=7, ls="none", label=t)[0] for t, c, m in kinds]
@@ -151,7 +161,7 @@ def _labels(figure: Figure, axes: Axes, points: Sequence[QualityRow], size: floa
     taken = [Bbox.from_bounds(x - 7, y - 7, 14, 14) for x, y in spots]
     taken += [Bbox.from_bounds(x - 2, y - 2, 4, 4) for x, y in _along(axes, pareto(points))]
     taken += [text.get_window_extent(renderer) for text in axes.texts]
-    for row in sorted(points, key=lambda row: (row.bits, row.kl.value)):
+    for row in sorted((row for row in points if not row.unrotated), key=lambda row: (row.bits, row.kl.value)):
         text = axes.annotate(
             "", (row.bits, row.kl.value), xytext=(0, 0), textcoords="offset points", fontsize=size, zorder=5
         )

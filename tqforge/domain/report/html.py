@@ -83,7 +83,7 @@ def _finalize(value: Any) -> Any:
 
 
 def _view(report: Report) -> dict[str, Any]:
-    found = verdict.findings(report)
+    found = [one for one in verdict.findings(report) if one.kind is not verdict.Kind.ADVICE or one.stage != "plan"]
     rows = figures.main_quality_rows(report)
     return {
         "report": report,
