@@ -20,12 +20,15 @@ from tqforge.domain.report.schema import (
     MemoryStage,
     ModelKeys,
     NearMiss,
+    Need,
     NeedleCell,
     NeedleStage,
     NeedleSummary,
     OpsRow,
     OpsStage,
     Outcome,
+    PlanRow,
+    PlanStage,
     QualityRow,
     QualityStage,
     Report,
@@ -350,6 +353,16 @@ def speed_ratios() -> tuple[SpeedRatio, ...]:
         SpeedRatio(phase="prefill", depth=2048, ratio=interval(0.85, 0.02), bar=0.85, **common),
         SpeedRatio(phase="decode", depth=0, ratio=interval(15), **{**common, "against": "tq3_0/tq3_0 of first"}),
     )
+
+
+def plan_stage(pairs: Iterable[str] = PAIRS) -> PlanStage:
+    rows = []
+    for n_ctx in (4096, 8192):
+        for pair in pairs:
+            values = 2 * 30 * 3 * 64 * n_ctx
+            need = Need(weights=92 << 20, kv=int(values * bits(pair) / 8), compute=98 << 20)
+            rows.append(PlanRow(pair=pair, n_ctx=n_ctx, planned=need, measured=need if n_ctx == 4096 else None))
+    return PlanStage(status=Status.PASSED, seconds=3.0, n_ctx=8192, rows=tuple(rows), notes=("made up",))
 
 
 def stages(pairs: Iterable[str] = PAIRS) -> tuple[Stage, ...]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_report import EDGES, report, speed_stage, stages
+from synthetic_report import EDGES, plan_stage, report, speed_stage, stages
 
-from tqforge.domain.report import html
+from tqforge.domain.report import comparison, html
+from tqforge.domain.verify.advising import advise
 
 _FLAGS = (
     "--headless=new",
@@ -87,14 +88,18 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The file of a synthetic report by its name in EDGES, or `whole`: every section at once."""
+    """The file of a synthetic report by its name in EDGES, or `whole` (every section at once), or `models` (two)."""
     folder = tmp_path_factory.mktemp("pages")
 
     def make(name: str) -> Path:
         path = folder / f"{name.replace(' ', '-')}.html"
         if not path.exists():
-            made = report(stages=(*stages(), speed_stage())) if name == "whole" else EDGES[name]()
-            path.write_text(html.render(made), encoding="utf-8")
+            whole = advise(report(stages=(*stages(), plan_stage(), speed_stage())))
+            if name == "models":
+                text = comparison.render([("one.html", whole), ("two.html", EDGES["one pair"]())])
+            else:
+                text = html.render(whole if name == "whole" else EDGES[name]())
+            path.write_text(text, encoding="utf-8")
         return path
 
     return make

@@ -11,7 +11,7 @@ import pytest
 from synthetic_report import EDGES, PAIRS, report
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
-PAGES = ("whole", *EDGES)
+PAGES = ("whole", "models", *EDGES)
 
 Page = Callable[[str], Path]
 
@@ -73,7 +73,7 @@ def test_the_drawing_is_there(browser: Any, page: Page) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("name", ["whole", "crash in the middle", "everything deferred", "hostile"])
+@pytest.mark.parametrize("name", ["whole", "models", "crash in the middle", "everything deferred", "hostile"])
 def test_every_text_has_contrast(browser: Any, page: Page, name: str, *, dark: bool) -> None:
     browser.open(page(name), dark=dark)
     browser.ask("document.querySelectorAll('details').forEach(d => d.open = true)")
@@ -107,7 +107,7 @@ def test_on_a_phone_nothing_leaves_the_screen(browser: Any, page: Page, name: st
         assert min(box[0] for box in boxes(browser, ".heat td")) > 40
 
 
-@pytest.mark.parametrize("name", ["whole", "twelve pairs", "everything deferred"])
+@pytest.mark.parametrize("name", ["whole", "models", "twelve pairs", "everything deferred"])
 def test_it_prints_light(browser: Any, page: Page, name: str) -> None:
     browser.open(page(name), dark=True)
     paper = base64.b64decode(browser.tell("Page.printToPDF", printBackground=False)["data"])

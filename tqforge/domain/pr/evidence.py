@@ -69,7 +69,7 @@ def _bytes(record: dict[str, Any]) -> bytes:
 def states(runs: Runs) -> dict[str, State]:
     """What each kind of evidence comes to."""
     return {
-        "quality": _of_rows("quality", [row for _, row in quality(runs) if not row.is_floor]),
+        "quality": _of_rows("quality", [row for _, row in quality(runs) if not (row.is_floor or row.unrotated)]),
         "speed": _of_rows("speed", [row for _, row in speed(runs)]),
         "ops": _ops_state(runs),
         "prove": _proof_state(runs),
@@ -107,15 +107,17 @@ def _is_proven(verdict: str) -> bool:
     return verdict == "proven" or verdict.startswith("cannot be dropped alone; red")
 
 
-def _stages(runs: Runs, kind: type[Any]) -> Iterable[tuple[str, Any]]:
+def _stages(runs: Runs, kind: type[Any], states: Sequence[Status] = (Status.PASSED,)) -> Iterable[tuple[str, Any]]:
     for name, report in runs.reports:
         for stage in report.stages:
-            if isinstance(stage, kind) and stage.status is Status.PASSED:
+            if isinstance(stage, kind) and stage.status in states:
                 yield name, stage
 
 
 def quality(runs: Runs) -> list[tuple[str, Any]]:
-    return [(name, row) for name, stage in _stages(runs, QualityStage) for row in stage.rows]
+    """A stage that failed measured as well: it found a pair that breaks its model, and that is a fact to show."""
+    stages = _stages(runs, QualityStage, (Status.PASSED, Status.FAILED))
+    return [(name, row) for name, stage in stages for row in stage.rows]
 
 
 def speed(runs: Runs) -> list[tuple[str, Any]]:

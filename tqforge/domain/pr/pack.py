@@ -11,6 +11,7 @@ from tqforge.domain.patchfile import parse
 from tqforge.domain.pr import evidence
 from tqforge.domain.pr.evidence import Runs
 from tqforge.domain.pr.split import Part
+from tqforge.domain.report.fidelity import quality_name
 
 TEMPLATE = ".github/pull_request_template.md"
 _NONE = "No recorded run of an exported tree."
@@ -45,8 +46,9 @@ def facts(base: Base, parts: Sequence[Part], runs: Runs) -> str:
     quality = [
         (
             run,
-            row.pair,
+            "f16/f16, noise" if row.is_floor else quality_name(row),
             f"{row.bits:g}",
+            str(row.prefix),
             str(row.tokens),
             f"{row.kl.value:.5f} ({row.kl.low:.5f} to {row.kl.high:.5f})",
             f"{100 * row.top1.value:.2f}",
@@ -55,7 +57,7 @@ def facts(base: Base, parts: Sequence[Part], runs: Runs) -> str:
         )
         for run, row in evidence.quality(runs)
     ]
-    head = ("run", "K/V", "bits", "tokens", "KL (95 %)", "top-1 %", "perplexity", "perplexity f16")
+    head = ("run", "K/V", "bits", "after", "tokens", "KL (95 %)", "top-1 %", "perplexity", "perplexity f16")
     lines += _table(head, quality)
     lines += ["## test-backend-ops", ""]
     ops = [
