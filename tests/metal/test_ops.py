@@ -158,14 +158,29 @@ def test_upstreams_cases_for_attention(
     run_backend_ops(host, program, "FLASH_ATTN_EXT", f"{shapes}.*type_K={keys},type_V={values},permute=\\[0,1,2,3\\]")
 
 
-def run_backend_ops(host: Host, program: Callable[[str], Path], op: str, pattern: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["0", "7", "8"])
+@pytest.mark.parametrize("pair", ["q4_0/q4_0", *OWN])
+def test_all_of_upstreams_cases_for_attention(
+    host: Host, tree: Tree, program: Callable[[str], Path], pair: str, family: str
+) -> None:
+    """Two head sizes, as the fast variant has them; every other one is in `tqforge verify --full --stage ops`."""
+    require(tree, pair)
+    keys, values = pair.split("/")
+    pattern = f"hsk=(64|128),hsv=(64|128),.*type_K={keys},type_V={values},"
+    print(f"{pair}, GPU family {family}: {run_backend_ops(host, program, 'FLASH_ATTN_EXT', pattern, family)} passed")  # noqa: T201 - with -s
+
+
+def run_backend_ops(host: Host, program: Callable[[str], Path], op: str, pattern: str, family: str = "7") -> int:
     report = host.run(
         [program("test-backend-ops"), "test", "-b", "MTL0", "-o", op, "-p", pattern],
         "fast",
         expect_dispatches="1",
+        family=family,
         env={"LLAMA_TEST_FA_VEC_DISABLE": "1"},
     )
     assert_clean(report)
     passed = re.search(r"(\d+)/(\d+) tests passed", report.output)
     assert passed is not None
     assert int(passed[1]) == int(passed[2]) > 0, report.describe()
+    return int(passed[1])

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tqforge.domain.report.schema import Status
-from tqforge.domain.verify import backendops, hostreport
+from tqforge.domain.verify import backendops, device, hostreport
 from tqforge.domain.verify.backendops import Job, Said
 from tqforge.domain.verify.stages import ops
 
@@ -110,6 +110,11 @@ def test_errors_of_the_hosts_own_cases() -> None:
     assert (found.passed, found.failed, found.worst) == (1, 1, 1e-3)
     assert found.mean == pytest.approx(5.0015e-4)
     assert backendops.parse_direct("").worst is None
+
+
+def test_the_gpu_family_is_part_of_the_name() -> None:
+    assert device.host_title({}) == "Metal host"
+    assert device.host_title({"METAL_HOST_FAMILY": "8"}) == "Metal host, GPU family 8"
 
 
 def test_a_fault_is_named_with_its_place() -> None:

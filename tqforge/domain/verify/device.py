@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +63,12 @@ def why_none(session: Session, system: str) -> tuple[str, str]:
     return "", ""
 
 
+def host_title(environment: Mapping[str, str]) -> str:
+    """With the GPU family where the environment chooses another one than the host's default."""
+    family = environment.get("METAL_HOST_FAMILY")
+    return f"Metal host, GPU family {family}" if family else "Metal host"
+
+
 def find(session: Session) -> Device:
     """The device of this machine; a Metal host is compiled if need be. Raises DeferredError with reason and remedy."""
     shop = workshop(session)
@@ -70,4 +77,4 @@ def find(session: Session) -> Device:
         raise DeferredError(reason, remedy)
     if session.target.gpu:
         return Device(title="Metal")
-    return Device(title="Metal host", folder=shop.host(metalhost.verification(session.facts.head_k)))
+    return Device(title=host_title(os.environ), folder=shop.host(metalhost.verification(session.facts.head_k)))
