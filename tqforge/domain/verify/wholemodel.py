@@ -19,7 +19,7 @@ from tqforge.domain.verify import hostreport
 from tqforge.domain.verify.comparing import Run
 from tqforge.domain.verify.device import NAME, Device, workshop
 from tqforge.domain.verify.session import DeferredError, Session
-from tqforge.errors import BuildError
+from tqforge.errors import BuildError, LoadError
 
 Tick = Callable[[int], None]
 QUANTIZE = "llama-quantize"
@@ -80,6 +80,10 @@ class Loaded:
         try:
             reply = self.child.call("trace", spec | path, timeout=_TIMEOUT, tick=tick)
             logits = np.load(save)
+        except LoadError as error:
+            if found := self._dispatched()[1]:
+                raise LoadError(f"The Metal host stopped {pair}: {found}", where=error.what) from error
+            raise
         finally:
             save.unlink(missing_ok=True)
         ran, found = self._dispatched()
