@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -36,7 +38,12 @@ def test_exit_codes_are_distinct() -> None:
 
 @pytest.mark.parametrize(
     ("raised", "code"),
-    [(KeyboardInterrupt(), 130), (typer.Abort(), 130), (typer.Exit(7), 7), (ZeroDivisionError("x"), 3)],
+    [
+        (KeyboardInterrupt(), 130),
+        (typer.Abort(), 130),
+        (typer.Exit(7), 7),
+        (ZeroDivisionError("x"), 3),
+    ],
 )
 def test_other_ends(raised: BaseException, code: int, capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> int:
@@ -44,6 +51,25 @@ def test_other_ends(raised: BaseException, code: int, capsys: pytest.CaptureFixt
 
     assert cli._guarded(fail, Output()) == code
     capsys.readouterr()
+
+
+def test_sigterm_is_told_apart_from_ctrl_c_behind_typer(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Typer catches both inside a command, and gives both the same code."""
+
+    def ended(_argv: list[str]) -> int:
+        with pytest.raises(errors.Terminated):
+            cli._terminate(15, None)
+        return 130
+
+    monkeypatch.setattr(cli, "main_inner", ended)
+    monkeypatch.setattr(cli, "_terminated", threading.Event())
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 143
+    assert "interrupted" in capsys.readouterr().err
 
 
 def test_unknown_command_is_a_usage_error(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+#: Whether SIGTERM came: typer turns it into the exit code of Ctrl-C.
+_terminated = threading.Event()
 
 
 def _version(value: bool) -> None:
@@ -90,11 +95,7 @@ def _guarded(action: Callable[[], int], out: Output) -> int:
     except typer.TyperException as error:
         _show_usage_error(error)
         code = int(ExitCode.USAGE)
-    except Terminated:
-        out.err.print("[yellow]ended by SIGTERM.[/] Run the same command again: it goes on from a clean state.")
-        code = int(ExitCode.TERMINATED)
     except (KeyboardInterrupt, typer.Abort):
-        out.err.print("[yellow]interrupted.[/] Run the same command again: it goes on from a clean state.")
         code = int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -104,6 +105,8 @@ def _guarded(action: Callable[[], int], out: Output) -> int:
         remedy = "Please report it with the lines above."
         out.error(TqforgeError(f"A bug in tqforge: {type(error).__name__}: {error}", remedy=remedy))
         code = int(ExitCode.BUG)
+    if code == ExitCode.INTERRUPTED:  # typer may have caught it before, and given this code back
+        out.err.print("[yellow]interrupted.[/] Run the same command again: it goes on from a clean state.")
     return code
 
 
@@ -117,6 +120,7 @@ def _show_usage_error(error: typer.TyperException) -> None:
 
 def _terminate(_number: int, _frame: FrameType | None) -> None:
     """As Ctrl-C: what runs is wound up, and what was observed is reported."""
+    _terminated.set()
     raise Terminated
 
 
@@ -125,4 +129,5 @@ def main() -> None:
     argv = sys.argv[1:]
     signal.signal(signal.SIGTERM, _terminate)
     out = Output(json_mode="--json" in argv)
-    sys.exit(_guarded(lambda: main_inner(argv), out))
+    code = _guarded(lambda: main_inner(argv), out)
+    sys.exit(int(ExitCode.TERMINATED) if _terminated.is_set() else code)
