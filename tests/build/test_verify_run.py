@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sliding
 from native_library import Native, heed_interrupts
 
 from tqforge.adapters import gguf_io
@@ -26,7 +27,8 @@ from tqforge.context import Context
 from tqforge.domain.model import Pair
 from tqforge.domain.verify import settings
 from tqforge.domain.verify.session import Session
-from tqforge.domain.verify.stages import memory
+from tqforge.domain.verify.settings import N_BATCH
+from tqforge.domain.verify.stages import memory, plan
 from tqforge.errors import CacheTypeError, ContextLengthError, CrashError
 from tqforge.workspace import Workspace
 
@@ -81,6 +83,21 @@ def test_kv_bytes_are_exact(session: Session) -> None:
         assert (row.k_measured, row.v_measured) == (row.k_formula, row.v_formula)
         assert row.buffers == row.k_measured + row.v_measured
     assert row.k_measured * 32 == row.k_values * 14
+
+
+def test_layers_with_a_sliding_window_are_planned_apart_and_measured_so(session: Session, tmp_path: Path) -> None:
+    """Two of four layers keep window + batch cells, whatever the context; planned and allocated agree."""
+    session.facts = gguf_io.read(sliding.write(tmp_path / "sliding.gguf"))
+    session.settings = replace(SMALL, plan_lengths=(2048,), plan_context=8192)
+    stage = plan.run(session)
+    assert stage.status == "passed", stage.reason
+    rows = {(row.pair, row.n_ctx): row for row in stage.rows}
+    for (pair, n_ctx), row in rows.items():
+        assert row.measured is not None
+        assert row.measured.kv_swa == pytest.approx(row.planned.kv_swa, abs=0.01 * (1 << 20))
+        per_cell = {"f16/f16": 2 * 16, "tq3_0/tq3_0": 2 * 3.5}[pair] / 8 * sliding.KV_HEADS * sliding.HEAD
+        assert row.planned.kv == 2 * n_ctx * per_cell
+        assert row.planned.kv_swa == 2 * (sliding.WINDOW + N_BATCH) * per_cell
 
 
 @pytest.mark.parametrize("kind", ["f16", "tq3_0"])

@@ -153,6 +153,14 @@ def test_the_closest_safe_pair_that_fits(usable: int, pair: str | None, words: s
     assert (found.need is None) == (pair is None)
 
 
+def test_it_says_when_no_needles_were_tried() -> None:
+    memory = round(230 * MIB / budget.ELSEWHERE) + 8
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, Grant(memory=GIB))
+    assert "no needles were tried" in found.reason
+    tried = {pair: one.model_copy(update={"needles": 9}) for pair, one in VERDICTS.items()}
+    assert "no needles" not in budget.recommend(ROWS, tried, CLOSENESS, memory, Grant(memory=GIB)).reason
+
+
 def test_nothing_is_recommended_from_quality_that_was_not_measured() -> None:
     found = budget.recommend(ROWS, {}, (), 16 * GIB, Grant(memory=16 * GIB))
     assert found.pair is None

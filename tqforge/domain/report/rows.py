@@ -343,10 +343,11 @@ class Recommendation(Record):
 
 
 class PairVerdict(Record):
-    """Whether a pair can be used with this model, and the figures that decided."""
+    """Whether a pair can be used with this model, and the figures that decided; on how many needles it rests."""
 
     pair: str
     bits: float
     level: Literal["safe", "undecided", "costs quality", "unsafe"]
     why: str
+    needles: int = 0
     unrotated: bool = False

@@ -50,6 +50,7 @@ def _judge(row: QualityRow, needles: Tally | None, rate: Interval | None) -> Pai
         bits=row.bits,
         level=levels.worst(reached).value,
         why=", ".join(why),
+        needles=needles.n if needles else 0,
         unrotated=row.unrotated,
     )
 

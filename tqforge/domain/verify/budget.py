@@ -93,6 +93,8 @@ def _why(
     if pair == CONTROL:
         return "f16 itself fits, nothing is lost"
     parts = [f"safe on this model: {verdicts[pair].why}"]
+    if not verdicts[pair].needles:
+        parts.append("by its KL alone, no needles were tried")
     if closer:
         least = min(need(by_pair[one]).total for one in closer)
         what = f"what is closer to f16 ({words.listing(closer)}) needs {words.size(least)} or more"
