@@ -11,7 +11,7 @@ import pytest
 from test_stages import FACTS, KEYS
 
 from tqforge.adapters.console import Output
-from tqforge.adapters.llama import symbols
+from tqforge.adapters.llama import symbols, timing
 from tqforge.domain.model import Pair
 from tqforge.domain.report import figures
 from tqforge.domain.report.schema import Interval, SpeedRow, Status
@@ -130,6 +130,13 @@ def test_a_noisy_machine_is_recognised() -> None:
     assert "had 50% of the CPUs" in rates.noise(0.01, rates.cpu_share(quiet, 4))
     assert rates.spread([sample("q", 1.0)]) is None
     assert rates.cpu_share([], 2) is None
+
+
+def test_threads_are_spread_over_cores() -> None:
+    cores = {0: "0,4", 1: "0,4", 2: "1,5", 3: "1,5"}
+    assert timing.spread_over_cores([0, 1, 2, 3], cores) == [0, 2, 1, 3]
+    assert timing.spread_over_cores([1, 3], cores) == [1, 3]
+    assert timing.spread_over_cores([], {}) == []
 
 
 def test_every_pair_is_filled_before_a_depth_is_measured_in_turns() -> None:

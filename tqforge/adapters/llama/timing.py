@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -73,13 +73,31 @@ def pin(count: int) -> list[int]:
     """Keep all threads of this process on `count` CPUs; which, or nothing where the system cannot."""
     if not hasattr(os, "sched_setaffinity"):
         return []
-    chosen = sorted(os.sched_getaffinity(0))[:count]
+    usable = sorted(os.sched_getaffinity(0))
+    chosen = sorted(spread_over_cores(usable, {cpu: _core(cpu) for cpu in usable})[:count])
     if len(chosen) < count:
         return []
     for task in Path("/proc/self/task").iterdir():
         with suppress(OSError):  # a thread that has ended meanwhile
             os.sched_setaffinity(int(task.name), chosen)
     return chosen
+
+
+def spread_over_cores(cpus: Sequence[int], cores: Mapping[int, str]) -> list[int]:
+    """The CPUs in an order that takes one of every core before the second of any."""
+    met: dict[str, int] = {}
+    ranked = []
+    for cpu in cpus:
+        met[cores[cpu]] = met.get(cores[cpu], 0) + 1
+        ranked.append((met[cores[cpu]], cpu))
+    return [cpu for _, cpu in sorted(ranked)]
+
+
+def _core(cpu: int) -> str:
+    """What the CPUs of one core have in common; the CPU itself where the system does not say."""
+    with suppress(OSError):
+        return Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text().strip()
+    return str(cpu)
 
 
 def unpin(cpus: Sequence[int]) -> None:

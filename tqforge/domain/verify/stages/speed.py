@@ -156,7 +156,8 @@ def _by_llama_bench(
                 printed = llamabench.run(argv, library=session.target.library, timeout=llamabench.TIMEOUT)
                 taken += llamabench.samples(printed, str(pair), number)
                 meter.update(len({(sample.pair, sample.round) for sample in taken}), str(pair))
-    return rates.rows_of(taken), ()
+    loud = rates.noise(rates.spread(taken), None)
+    return rates.rows_of(taken), (f"llama-bench: {loud}",) if loud else ()
 
 
 def _stage(
