@@ -14,12 +14,18 @@ from tqforge.domain.report import figures, words
 from tqforge.domain.report.schema import Interval, Report, SpeedRow, SpeedStage
 
 _PHASES = ("prefill", "decode", "end-to-end")
-_STYLE = {"met": "green", "missed": "red", "not decided": "yellow"}
+_MARK = {
+    "met": ("\N{CHECK MARK}", "green"),
+    "missed": ("\N{BALLOT X}", "red"),
+    "not decided": ("?", "yellow"),
+    "": ("", ""),
+}
 _CELL = 16
 _LEGEND = (
     "Tokens per second, half the 95 % range of the median, and the share of attention: "
     "the part of the time that depth 0 does not have."
 )
+_AIMS = "\N{CHECK MARK} the aim is met, \N{BALLOT X} missed, ? the spread leaves it open; no sign: no aim."
 
 
 def speed(report: Report, width: int) -> list[RenderableType]:
@@ -35,9 +41,12 @@ def _stage(report: Report, stage: SpeedStage, width: int) -> Iterator[Renderable
         if some:
             yield Padding(_rates(phase, depths, some), (1, 0, 0, 0))
     if rows:
-        yield Text(_LEGEND, "dim")
+        left_out = sorted({row.depth for _, row in rows} - set(depths))
+        more = f" The report has depth {words.listing(map(words.count, left_out))} too." if left_out else ""
+        yield Text(_LEGEND + more, "dim")
     if stage.ratios:
         yield Padding(_ratios(stage, depths), (1, 0, 0, 0))
+        yield Text(_AIMS, "dim")
     if stage.noise:
         yield Text(words.line(stage.noise), "bold yellow")
 
@@ -79,10 +88,9 @@ def _ratios(stage: SpeedStage, depths: Sequence[int]) -> Table:
         cells = []
         for depth in depths:
             ratio = own.get(depth)
-            state = figures.standing(ratio) if ratio else ""
-            aim = f" {state}" if state else ""
-            text = f"{words.figure(ratio.ratio.value)}{_around(ratio.ratio)}{aim}" if ratio else words.NONE
-            cells.append(Text(text, _STYLE.get(state, "")))
+            sign, style = _MARK[figures.standing(ratio) if ratio else ""]
+            text = f"{words.figure(ratio.ratio.value)}{_around(ratio.ratio)} {sign}" if ratio else words.NONE
+            cells.append(Text(text.rstrip(), style))
         table.add_row(Text(f"{pair} : {words.line(against, 28)}\n  {phase}"), *cells)
     return table
 
