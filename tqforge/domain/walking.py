@@ -26,7 +26,7 @@ METAL_TESTS = (
     Guard.parse("metal-host ops -o SET_ROWS -p type_src=f32,type_dst=q4_0"),
     Guard.parse(
         "metal-host ops -o FLASH_ATTN_EXT "
-        "-p hsk=64,hsv=64,nh=4,nr23=.1,1.,kv=113,nb=32?,mask=1,sinks=1,.*type_K=f16,type_V=f16"
+        "-p hsk=64,hsv=64,nh=4,nr23=.1,1.,kv=113,nb=3,mask=1,sinks=1,max_bias=0.000000,.*type_K=f16,type_V=f16"
     ),
 )
 
