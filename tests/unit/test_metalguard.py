@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tqforge.domain.metalguard import MetalHost, kernels
+from tqforge.domain.metalguard import MetalHost, recipe
+from tqforge.domain.metalhost import Builder
 from tqforge.domain.model import Tool, Tools
 from tqforge.domain.trailers import Guard
 
@@ -17,10 +18,11 @@ ATTENTION = Guard.parse("metal-host ops -o FLASH_ATTN_EXT -p hsk=64,hsv=64,nh=2,
 
 
 def test_rows_need_one_source() -> None:
-    assert kernels(CPY).sources == "quantize"
-    assert re.search(kernels(CPY).only, "kernel_cpy_f32_tq3_0")
-    assert not re.search(kernels(CPY).only, "kernel_cpy_f32_q8_0")
-    assert kernels(Guard.parse("metal-host ops -o SET_ROWS -p type_dst=tq3_0")).only == ""
+    assert recipe(CPY).sources == ("quantize",)
+    assert recipe(CPY).targets == ("metal-host-check",)
+    assert re.search(recipe(CPY).only["check"], "kernel_cpy_f32_tq3_0")
+    assert not re.search(recipe(CPY).only["check"], "kernel_cpy_f32_q8_0")
+    assert recipe(Guard.parse("metal-host ops -o SET_ROWS -p type_dst=tq3_0")).only["check"] == ""
 
 
 @pytest.mark.parametrize(
@@ -37,29 +39,33 @@ def test_rows_need_one_source() -> None:
     ],
 )
 def test_attention_of_one_head_size(name: str, wanted: bool) -> None:
-    assert bool(re.search(kernels(ATTENTION).only, name)) is wanted
+    assert bool(re.search(recipe(ATTENTION).only["check"], name)) is wanted
 
 
 def test_without_sizes_every_head_size_and_another_operation_everything() -> None:
-    every = kernels(Guard.parse("metal-host ops -o FLASH_ATTN_EXT -p tq3_0"))
-    assert re.search(every.only, "kernel_flash_attn_ext_f16_dk128_dv128")
-    everything = kernels(Guard.parse("metal-host ops -o MUL_MAT"))
-    assert (everything.sources, everything.only) == ("", "")
+    every = recipe(Guard.parse("metal-host ops -o FLASH_ATTN_EXT -p tq3_0"))
+    assert re.search(every.only["check"], "kernel_flash_attn_ext_f16_dk128_dv128")
+    everything = recipe(Guard.parse("metal-host ops -o MUL_MAT"))
+    assert (everything.sources, everything.only["check"]) == ((), "")
 
 
 def test_the_version_of_the_host_follows_its_sources(tmp_path: Path) -> None:
     tool = Tool(name="x", path=Path("x"), version="1")
     host = MetalHost(
-        project=tmp_path,
-        folder=tmp_path / "build",
-        tools=Tools(cmake=tool, ninja=tool, cc=tool, cxx=tool),
-        jobs=1,
-        environment={},
+        builder=Builder(
+            project=tmp_path,
+            folder=tmp_path / "build",
+            tools=Tools(cmake=tool, ninja=tool, cc=tool, cxx=tool),
+            jobs=1,
+            environment={},
+        )
     )
+    (tmp_path / "CMakeLists.txt").write_text("\n")
     (tmp_path / "a.cpp").write_text("int a;\n")
     first = host.version
     (tmp_path / "README.md").write_text("words\n")
     assert replace(host).version == first
     (tmp_path / "a.cpp").write_text("int b;\n")
     assert replace(host).version != first
+    (tmp_path / "CMakeLists.txt").unlink()
     assert "no Metal host" in host.why_not(CPY)

@@ -20,11 +20,11 @@ REMEDY = "Install it (Debian, Ubuntu: `apt-get install clang-19 llvm-19`), or ru
 CONTROL_HEADS = (64, 128)
 _STAMP = "host.json"
 #: Kernel sources; one whose name ends in ? need not be in the tree.
-_ROWS = ("quantize",)
-_ATTENTION = ("fa_aux", "fa_f16", "fa_vec_f16", "fa_tq3_0?", "fa_vec_tq3_0?")
+ROWS = ("quantize",)
+ATTENTION = ("fa_aux", "fa_f16", "fa_vec_f16", "fa_tq3_0?", "fa_vec_tq3_0?")
 _CONTROL = ("fa_q4_0", "fa_vec_q4_0")
 _GRAPH = ("binbcast", "misc", "mul_mm", "mul_mv", "norm", "reduce", "rope", "softmax", "unary")
-_HELPERS = "flash_attn_ext_(kv|pad|blk|vec_reduce|vec_idx)"
+HELPERS = "flash_attn_ext_(kv|pad|blk|vec_reduce|vec_idx)"
 _PLAIN = r'^"(?!kernel_(flash_attn_ext|mul_m))'  # everything that is neither attention nor a matrix product
 
 
@@ -35,6 +35,7 @@ class Recipe:
     variants: tuple[str, ...]
     sources: tuple[str, ...]
     only: Mapping[str, str]  # by variant: a regular expression for host names
+    targets: tuple[str, ...] = ("all",)
 
     def arguments(self, tree: Path, libraries: Path, tools: Tools) -> list[str]:
         """For CMake."""
@@ -48,14 +49,6 @@ class Recipe:
         ]
 
 
-#: For guards: the type alone, quick to compile, every access watched.
-GUARDS = Recipe(
-    variants=("check",),
-    sources=(*_ROWS, *_ATTENTION),
-    only={"check": f"tq3_0|flash_attn_ext_f16_dk|{_HELPERS}"},
-)
-
-
 def verification(head: int) -> Recipe:
     """For `verify`: the type at every head size, stock types at two and at the model's own, the ops of a whole model.
 
@@ -63,12 +56,17 @@ def verification(head: int) -> Recipe:
     """
     rows = "get_rows|set_rows|cpy"
     sizes = "|".join(f"dk{size}_dv{size}" for size in sorted({*CONTROL_HEADS, head}))
-    cache = f"tq3_0|flash_attn_ext_f16_dk|{sizes}|{_HELPERS}"
+    cache = f"tq3_0|flash_attn_ext_f16_dk|{sizes}|{HELPERS}"
     return Recipe(
         variants=("fast", "check"),
-        sources=(*_ROWS, *_ATTENTION, *_CONTROL, *_GRAPH),
+        sources=(*ROWS, *ATTENTION, *_CONTROL, *_GRAPH),
         only={"fast": rf"{_PLAIN}|mul_m[mv]_(ext_)?(f16|f32)_f32|{cache}", "check": f"{rows}|{cache}"},
     )
+
+
+def target(variant: str) -> str:
+    """The library that is loaded as a backend."""
+    return f"metal-host-{variant}"
 
 
 def missing() -> str:
@@ -120,7 +118,7 @@ class Builder:
         made.end_orphans()
         try:
             made.configure(recipe.arguments(source.tree, source.libraries, self.tools), fresh=made.lost_its_cmake)
-            made.build(["all"], self.jobs, step)
+            made.build(recipe.targets, self.jobs, step)
         except proc.ProcessError as error:
             raise _explain(error, made) from error
         fs.write_text(self.folder / _STAMP, json.dumps(wanted, indent=2) + "\n")
@@ -138,9 +136,9 @@ def inputs(project: Path, recipe: Recipe, key: str, clang: str) -> dict[str, str
     """What a host is made from, by name."""
     return {
         "the tree or its libraries": key,
-        "the host's own sources": _digest(project),
+        "the host's own sources": digest(project),
         "what is compiled": hashlib.sha256(
-            repr((recipe.variants, recipe.sources, sorted(recipe.only.items()))).encode()
+            repr((recipe.variants, recipe.sources, sorted(recipe.only.items()), recipe.targets)).encode()
         ).hexdigest()[:16],
         "the compiler": clang,
     }
@@ -162,7 +160,7 @@ def _read(folder: Path) -> dict[str, str]:
     return dict(found) if isinstance(found, dict) else {}
 
 
-def _digest(project: Path) -> str:
+def digest(project: Path) -> str:
     """Of what is compiled or run while compiling; texts and suppressions are read at run time."""
     digest = hashlib.sha256()
     for path in sorted(project.rglob("*")):

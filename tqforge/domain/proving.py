@@ -16,7 +16,7 @@ from pathlib import Path
 from tqforge.adapters import fs, proc
 from tqforge.adapters.cmake import Tree
 from tqforge.adapters.git import Repository
-from tqforge.domain import building, buildlog
+from tqforge.domain import building, buildlog, metalhost
 from tqforge.domain.metalguard import MetalHost
 from tqforge.domain.source import DATE
 from tqforge.domain.trailers import Guard
@@ -113,7 +113,8 @@ class Bench:
         self.checkout(tree)
         problem = self._compile(targets)
         if run.on_metal_host and not problem:
-            problem = self.metal.build(run, self.cmake.source, self.cmake.folder / "bin", self.progress)
+            source = metalhost.Source(tree=self.cmake.source, libraries=self.cmake.folder / "bin", key=tree)
+            problem = self.metal.build(run, source, self.progress)
         if problem:
             seen = Seen(tree=tree, test=test, verdict=Verdict.RED_BUILD, detail=problem)
         else:

@@ -15,7 +15,18 @@ from tqforge.adapters.cmake import Tree
 from tqforge.adapters.console import Meter
 from tqforge.adapters.git import Repository
 from tqforge.context import Context
-from tqforge.domain import applying, building, buildlog, buildplan, metalguard, proofs, series, source, walking
+from tqforge.domain import (
+    applying,
+    building,
+    buildlog,
+    buildplan,
+    metalguard,
+    metalhost,
+    proofs,
+    series,
+    source,
+    walking,
+)
 from tqforge.domain.lock import Shelf
 from tqforge.domain.manifest import load_base
 from tqforge.domain.model import Base
@@ -120,11 +131,13 @@ def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, s
         ),
         progress=steps.line,
         metal=metalguard.MetalHost(
-            project=resources.metal_dir(),
-            folder=folder / "metal-host",
-            tools=tools,
-            jobs=jobs or plan.jobs,
-            environment=building.environment(ctx),
+            builder=metalhost.Builder(
+                project=resources.metal_dir(),
+                folder=folder / "metal-host",
+                tools=tools,
+                jobs=jobs or plan.jobs,
+                environment=building.environment(ctx),
+            )
         ),
     )
 
