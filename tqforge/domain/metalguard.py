@@ -84,5 +84,6 @@ class MetalHost:
             "GGML_BACKEND_PATH": str(self.builder.folder / f"lib{metalhost.target(_VARIANT)}.so"),
             "METAL_HOST_EXPECT_DISPATCHES": "1",
             "METAL_HOST_QUIET": "1",
+            "LLAMA_TEST_FA_VEC_DISABLE": "1",  # a sweep over forced variants that no pattern narrows
         }
         return [programs / PROGRAM, "test", "-b", metalhost.DEVICE, *guard.args[1:]], env
