@@ -39,7 +39,7 @@ def test_rows_need_one_source() -> None:
     ],
 )
 def test_attention_of_one_head_size(name: str, wanted: bool) -> None:
-    assert bool(re.search(recipe(ATTENTION).only["check"], name)) is wanted
+    assert bool(re.search(recipe(ATTENTION).only["check"], f'"{name}"')) is wanted
 
 
 def test_without_sizes_every_head_size_and_another_operation_everything() -> None:

@@ -37,7 +37,7 @@ def recipe(guard: Guard) -> Recipe:
     if op != _ATTENTION:
         return _recipe((), "")  # everything
     sizes = re.search(r"\bhsk=(\d+),hsv=(\d+)\b", pattern)
-    size = f"dk{sizes[1]}_dv{sizes[2]}(?:_|$)" if sizes else "dk"
+    size = f"dk{sizes[1]}_dv{sizes[2]}(?!\\d)" if sizes else "dk"
     return _recipe(metalhost.ATTENTION, f"{size}|{metalhost.HELPERS}")
 
 
