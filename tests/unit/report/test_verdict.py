@@ -213,6 +213,8 @@ def test_aims_of_speed_are_told_as_met_missed_or_open() -> None:
     assert "aim 0.85, 5 rounds: not decided." in short
     shown = said(whole, Kind.SHOWN)
     assert "tq3_0/tq3_0, decode at depth 4,096: 1.20 times" in shown
+    loud = with_stages(speed_stage().model_copy(update={"noise": "The machine was not quiet."}))
+    assert "q4_0/q4_0, on a machine that was not quiet; aim 0.85" in said(loud, Kind.SHORT)
     assert "of first" not in short + shown
 
 

@@ -55,6 +55,7 @@ def test_rows_flag_what_is_over_two_times_slower() -> None:
     status, reason = speed.verdict(slow)
     assert status is Status.FAILED
     assert "tq3_0/tq3_0 (decode at 0)" in reason
+    assert speed.verdict(slow, "The machine was not quiet.")[0] is Status.INCONCLUSIVE
     assert speed.verdict([])[0] is Status.INCONCLUSIVE
 
 
@@ -98,6 +99,7 @@ def test_ratios_are_judged_by_their_aims() -> None:
     assert figures.standing(found["q8_0/tq3_0", "q8_0/q8_0", 0]) == "missed"
     assert figures.standing(beside_q4.model_copy(update={"bar": 0.9})) == "met"
     assert figures.standing(beside_q4.model_copy(update={"bar": None})) == ""
+    assert figures.standing(beside_q4.model_copy(update={"bar": 0.9, "rounds": 1})) == "not decided"
     assert len(found) == 3
 
 

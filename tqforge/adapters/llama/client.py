@@ -136,6 +136,11 @@ class Child:
         )
 
 
+def search_path(folder: Path) -> dict[str, str | None]:
+    """Lets a library find its parts in its own folder, whatever path was written into it where it was built."""
+    return {name: str(folder) for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")}
+
+
 def _signal_name(code: int) -> str:
     if code >= 0:
         return ""

@@ -152,9 +152,14 @@ def speed_rows(report: Report) -> list[SpeedRow]:
 
 
 def standing(ratio: SpeedRatio) -> str:
-    """`met`, `missed`, or `not decided` where the interval lies on both sides of the aim; empty without an aim."""
+    """`met`, `missed`, or `not decided` where the interval lies on both sides of the aim; empty without an aim.
+
+    A single round decides nothing.
+    """
     if ratio.bar is None:
         return ""
+    if ratio.rounds < 2:
+        return "not decided"
     if ratio.ratio.low >= ratio.bar:
         return "met"
     return "missed" if ratio.ratio.high < ratio.bar else "not decided"

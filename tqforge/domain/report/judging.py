@@ -212,7 +212,8 @@ def _aims(report: Report) -> Iterator[Judged]:
             aim = f"aim {one.bar:.2f}, {words.plural(one.rounds, 'round')}: {state}"
             span = f"{one.ratio.value:.2f} times ({one.ratio.low:.2f} to {one.ratio.high:.2f})"
             place = f"{words.line(one.pair)}, {one.phase} at depth {words.count(one.depth)}"
-            yield state == "met", f"{place}: {span} the rate of {words.line(one.against)}; {aim}."
+            loud = ", on a machine that was not quiet" if stage.noise else ""
+            yield state == "met", f"{place}: {span} the rate of {words.line(one.against)}{loud}; {aim}."
 
 
 def _span(shares: list[float]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tqforge.adapters.llama.client import Child
+from tqforge.adapters.llama.client import Child, search_path
 from tqforge.domain.model import Pair
 from tqforge.domain.verify.pairs import check_pair
 from tqforge.domain.verify.rates import OURS
@@ -37,9 +37,8 @@ def beside(session: Session, folder: Path, n_ctx: int) -> Lane:
 
     Raises LoadError when it is not the library of that folder that was loaded, or lacks a type.
     """
-    env: dict[str, str | None] = {name: str(folder) for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")}
     log = session.folder / "llama-beside.log"
-    child = Child(library=folder, bindings=session.target.bindings, log=log, env=env)
+    child = Child(library=folder, bindings=session.target.bindings, log=log, env=search_path(folder))
     try:
         child.stage = "speed"
         child.call("only_from", {"folder": str(folder)}, timeout=60)

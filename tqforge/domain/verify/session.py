@@ -10,7 +10,7 @@ from typing import Any
 
 from tqforge.adapters.console import Meter, Output
 from tqforge.adapters.gguf_io import ModelFacts
-from tqforge.adapters.llama.client import Child
+from tqforge.adapters.llama.client import Child, search_path
 from tqforge.domain.model import Pair
 from tqforge.domain.report.schema import BuildKeys, Stage
 from tqforge.domain.verify.pairs import check_pair
@@ -64,7 +64,9 @@ class Session:
             self._children += 1
             log = self.folder / f"llama-{self._children}.log"
             self._model = {}
-            self._child = Child(library=self.target.library, bindings=self.target.bindings, log=log, env=self.env)
+            moved = {} if self.target.checkout else search_path(self.target.library)  # given by its path
+            env = {**moved, **self.env}
+            self._child = Child(library=self.target.library, bindings=self.target.bindings, log=log, env=env)
         self._child.stage = stage
         return self._child
 
