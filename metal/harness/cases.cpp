@@ -174,7 +174,7 @@ std::vector<Case> vec_cases(const Pair & pair, int dk, int dv) {
 }
 
 // one query over many entries, for counting what a kernel executes
-std::vector<Case> long_case(const Pair & pair, int dk, int dv) { return attention_cases(pair, {{dk, dv, 1, 1, 1, 4096}}); }
+std::vector<Case> long_case(const Pair & pair, int dk, int dv) { return attention_cases(pair, {{dk, dv, 1, 1, 1, 4096, true}}); }
 
 // the least that shows a kernel of a head size to be right, in its vec and matrix form
 std::vector<Case> size_cases(const Pair & pair, int dk, int dv) {

@@ -6,14 +6,20 @@ code that no GPU runs; it is left out. A proxy for the work of a kernel, not a t
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from hosttools import Host
+from hosttools import Host, Tree, cache
 from mutants import Change
+
+from tqforge.adapters import cmake, toolchain
+from tqforge.domain import buildplan
+from tqforge.domain.buildplan import Options
 
 HEAD, ENTRIES = 128, 4096
 VALUES = 2 * HEAD * ENTRIES  # K and V
@@ -81,14 +87,40 @@ def of_kernel(cost: Counter[tuple[str, str]]) -> int:
     )
 
 
-def per_value(host: Host, pair: str, folder: Path) -> float:
+def portable(tree: Tree) -> Path:
+    """The tree's own ggml with instructions that valgrind knows; a build for this CPU may have others."""
+    tools = toolchain.tools()
+    options = Options(native=False, ccache=tools.ccache.path if tools.ccache else None)
+    plan = buildplan.make(toolchain.host(), options, buildplan.Version(tree="0" * 12))
+    made = cmake.Tree(
+        source=tree.root,
+        folder=cache() / f"portable-{hashlib.sha256(str(tree.root).encode()).hexdigest()[:12]}",
+        tools=tools,
+        environment=dict(buildplan.environment()),
+    )
+    made.configure([*plan.arguments, *plan.launchers], fresh=False)
+    made.build(["ggml"], plan.jobs, lambda _: None)
+    return made.folder / "bin"
+
+
+def stripped(host: Host, folder: Path) -> Host:
+    """A copy without debug information: valgrind may not read what clang writes. The names of functions stay."""
+    folder.mkdir()
+    for built in [*host.folder.glob("lib*.so"), host.folder / "metal-host-direct"]:
+        copy = Path(shutil.copy(built, folder))
+        subprocess.run(["strip", "--strip-debug", copy], check=True)
+    return Host(host.tree, folder, host.build)
+
+
+def per_value(host: Host, libraries: Path, pair: str, folder: Path) -> float:
     """Instructions per KV value: one head, one query, the tuned kernel."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         pytest.skip("deferred: no valgrind on PATH (Debian, Ubuntu: apt-get install valgrind)")
     out = folder / f"callgrind.{pair.replace('/', '-')}"
-    words = [valgrind, "--tool=callgrind", f"--callgrind-out-file={out}", host.folder / "metal-host-direct"]
-    report = host.run([*words, "--pair", pair, "--heads", str(HEAD), "--suite", "long"], "fast")
+    words: list[str | Path] = [valgrind, "--tool=callgrind", f"--callgrind-out-file={out}"]
+    words += [host.folder / "metal-host-direct", "--pair", pair, "--heads", str(HEAD), "--suite", "long"]
+    report = host.run(words, "fast", {"LD_LIBRARY_PATH": str(libraries)})
     assert report.code == 0, report.describe()
     assert any("_vec_" in kernel and f"dk{HEAD}" in kernel for kernel in report.dispatches), report.dispatches
     count = of_kernel(parse(out.read_text(encoding="utf-8", errors="replace")))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hosttools import Host, Tree
-from instructions import NAIVE, NAIVE_ONLY, of_kernel, parse, per_value
+from instructions import NAIVE, NAIVE_ONLY, of_kernel, parse, per_value, portable, stripped
 from mutants import mutant
 
 FILE = """version: 1
@@ -50,9 +50,12 @@ def test_a_value_of_ours_costs_little_more_than_one_of_q4_0(
     if not tree.has_type("tq3_0"):
         pytest.skip("deferred: this tree has no type tq3_0")
     pairs = ("q4_0/q4_0", "tq3_0/tq3_0", "q8_0/tq3_0")
-    found = {pair: per_value(host, pair, tmp_path) for pair in pairs}
+    libraries = portable(tree)
+    plain = stripped(host, tmp_path / "plain")
+    found = {pair: per_value(plain, libraries, pair, tmp_path) for pair in pairs}
+    (tmp_path / "naive").mkdir()
     naive = mutant(host, compiler, NAIVE[0], tmp_path / "naive", also=NAIVE[1:], variant="fast", only=NAIVE_ONLY)
-    found["naive"] = per_value(naive, "tq3_0/tq3_0", tmp_path)
+    found["naive"] = per_value(stripped(naive, tmp_path / "naive-stripped"), libraries, "tq3_0/tq3_0", tmp_path)
     for name, value in found.items():
         record_property(name, round(value, 2))
         print(f"{name}: {value:.2f} instructions per KV value")  # noqa: T201 - with -s, or in the report
