@@ -24,11 +24,9 @@ class Workshop:
 
     def program(self, name: str) -> Path:
         """A program of the build. Raises BuildError, and CheckoutError when the build's source has changed since."""
-        path = self.built.bin / name
-        if not path.is_file():
-            self._same_source()
-            building.ensure_targets(self.ctx, self.built, [name])
-        return path
+        self._same_source()
+        building.ensure_targets(self.ctx, self.built, [name])  # one that is there may be of an earlier tree
+        return self.built.bin / name
 
     def host(self, recipe: Recipe) -> Path:
         """The folder of the Metal host for the build's source, compiled unless it is there."""
