@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
         bindings: BindingsOption = None,
         json: JsonFlag = False,
     ) -> None:
-        """Measure prefill and decode at depth, every pair beside f16 in the same run."""
+        """Measure prefill, decode and both together at depth: all pairs, and another build, take turns in one run."""
         from tqforge.commands import verify as command
         from tqforge.domain.verify import settings
 
