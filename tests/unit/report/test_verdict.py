@@ -10,6 +10,7 @@ from synthetic_report import (
     TWELVE,
     cell,
     crash_in_the_middle,
+    device_stage,
     everything_deferred,
     interval,
     memory_row,
@@ -286,3 +287,20 @@ def test_a_run_that_was_cut_off_does_not_look_finished() -> None:
     assert "Fidelity and speed did not come to their turn." in head.text
     assert "ended before it came to: fidelity and speed." in said(whole, Kind.SHORT)
     assert "fidelity" not in said(whole, Kind.DEFERRED)
+
+
+def test_the_whole_model_on_a_device_is_said_pair_by_pair() -> None:
+    texts = [f.text for f in verdict.findings(report()) if f.stage == "device"]
+    assert len(texts) == 3
+    assert texts[0].startswith("f16/f16: KL(CPU || Metal host) 0.000020 (")
+    assert "floor 0.000020" in texts[0]
+    assert "the greedy texts are the same; 21,000 dispatches." in texts[0]
+    assert "the greedy texts part at token 8, by 0.0200 and 0.0100 logits" in texts[1]
+
+
+@pytest.mark.parametrize("changes", [{"dispatches": 0}, {"strays": ("FLASH_ATTN on CPU (30, first x)",)}])
+def test_a_device_that_did_nothing_or_was_left_is_a_shortfall(changes: dict[str, Any]) -> None:
+    stage = device_stage()
+    rows = (stage.rows[0], stage.rows[1].model_copy(update=changes))
+    found = verdict.findings(report(stages=(stage.model_copy(update={"rows": rows}),)))
+    assert [f.kind for f in found if f.stage == "device"] == [verdict.Kind.SHORT, verdict.Kind.SHOWN]

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from tqforge.domain.report import pairtable, speedtable, verdict, words
+from tqforge.domain.report import optable, pairtable, speedtable, verdict, words
 from tqforge.domain.report.schema import Report
 
 _TONE = {
@@ -60,6 +60,7 @@ class _Screen:
         width = min(options.max_width, 128)
         tables = (*pairtable.pairs(self.report, width), *pairtable.needles_by_length(self.report, width))
         tables = (*tables, *speedtable.speed(self.report, width))
+        tables = (*tables, *optable.device(self.report), *optable.ops(self.report))
         group = Group(self._title(), *tables, *self._findings(), self._stages(width), self._headline())
         for line in console.render_lines(group, options.update(width=width), pad=False):
             yield from _trimmed(line, options.ascii_only)

@@ -1,0 +1,68 @@
+"""Single ops and the whole model in the terminal: a row per op with one count per backend, a row per pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tqforge.domain.report import figures, words
+from tqforge.domain.report.schema import DeviceStage, OpsRow, Report
+
+
+def ops(report: Report) -> Sequence[RenderableType]:
+    """Cases that agreed, and on request the wrong and the refused ones: `142`, `140 2 wrong`, `20 4 refused`."""
+    rows = figures.ops_rows(report)
+    if not rows:
+        return ()
+    backends = list(dict.fromkeys(row.backend for row in rows))
+    table = _table("cases of single ops")
+    for backend in backends:
+        table.add_column(words.line(backend, 28), justify="right")
+    for op in dict.fromkeys(row.op for row in rows):
+        found = {row.backend: row for row in rows if row.op == op}
+        table.add_row(words.line(op, 40), *(_counts(found.get(backend)) for backend in backends))
+    return (Padding(table, (0, 0, 1, 0)),)
+
+
+def _counts(row: OpsRow | None) -> Text:
+    if row is None:
+        return Text(words.NONE)
+    text = Text(words.count(row.passed))
+    if row.failed:
+        text.append(f" {words.count(row.failed)} wrong", "bold red")
+    if row.unsupported:
+        text.append(f" {words.count(row.unsupported)} refused", "dim")
+    if row.worst_nmse is not None:
+        text.append(f", NMSE <= {words.scientific(row.worst_nmse)}")
+    return text
+
+
+def device(report: Report) -> Sequence[RenderableType]:
+    """KL of the device from the CPU, and of each from its own f16."""
+    stage = next((stage for stage in figures.stages_of(report, DeviceStage) if stage.rows), None)
+    if stage is None:
+        return ()
+    table = _table("whole model")
+    for title in ("KL CPU/device", "KL f16, device", "KL f16, CPU", "greedy parts at", "dispatches"):
+        table.add_column(title, justify="right")
+    for row in stage.rows:
+        table.add_row(
+            words.line(row.pair),
+            words.kl(row.kl.value),
+            words.kl(row.kl_f16_device.value if row.kl_f16_device else None),
+            words.kl(row.kl_f16_cpu.value if row.kl_f16_cpu else None),
+            words.NONE if row.parted is None else str(row.parted + 1),
+            words.NONE if row.dispatches is None else words.count(row.dispatches),
+        )
+    return (Padding(table, (0, 0, 1, 0)),)
+
+
+def _table(title: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column(title, overflow="fold")
+    return table
