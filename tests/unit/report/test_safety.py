@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from synthetic_report import cell, interval, not_numbers, quality_row, report, summaries
 
-from tqforge.domain.report import safety, verdict
+from tqforge.domain.report import html, safety, verdict
 from tqforge.domain.report.levels import Level
 from tqforge.domain.report.schema import (
     Interval,
@@ -110,8 +110,6 @@ def test_recommendations_are_advice() -> None:
 
 
 def test_recommendations_are_on_the_page() -> None:
-    from tqforge.domain.report import html
-
     page = html.render(report(stages=(plan(),)))
     assert 'id="choice"' in page
     assert "no safe pair fits" in page
