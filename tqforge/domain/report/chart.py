@@ -121,8 +121,8 @@ def _point(axes: Axes, row: QualityRow, low: float) -> None:
     if words.known(row.kl.low) and words.known(row.kl.high):
         bounds = [max(row.kl.low, low), max(row.kl.high, low)]
         axes.plot([row.bits, row.bits], bounds, color=colour, lw=1.4, marker="_", ms=8, mew=1.4, zorder=3)
-    fill, edge, width = (svg.PAPER, colour, 1.3) if row.unrotated else (colour, svg.PAPER, 0.8)
-    axes.plot([row.bits], [row.kl.value], marker=marker, color=fill, mec=edge, mew=width, ms=6, ls="none", zorder=4)
+    fill, edge, width, above = (svg.PAPER, colour, 1.3, 4.0) if row.unrotated else (colour, svg.PAPER, 0.8, 4.5)
+    axes.plot([row.bits], [row.kl.value], marker=marker, color=fill, mec=edge, mew=width, ms=6, ls="none", zorder=above)
 
 
 def _tie(axes: Axes, points: Sequence[QualityRow]) -> None:
