@@ -1,0 +1,31 @@
+"""What of a recorded run of single ops counts for a pull request."""
+
+from __future__ import annotations
+
+import pytest
+from synthetic_report import report
+
+from tqforge.domain.pr import evidence
+from tqforge.domain.report.schema import OpsRow, OpsStage, Status
+
+CPU = OpsRow(backend="CPU", op="CPY tq3_0", passed=20, failed=0, unsupported=0)
+HOST = OpsRow(backend="Metal host", op="CPY tq3_0", passed=7, failed=0, unsupported=13, dispatches=7)
+METAL = OpsRow(backend="Metal", op="CPY tq3_0", passed=7, failed=0, unsupported=13)
+OWN = OpsRow(backend="Metal host, watched", op="x", passed=9, failed=0, unsupported=0, worst_nmse=1e-7, dispatches=9)
+
+
+@pytest.mark.parametrize(
+    ("rows", "met", "word"),
+    [
+        ((CPU, HOST, OWN), False, "Metal kernels ran on the host alone"),
+        ((CPU, METAL), True, "CPU, Metal"),
+        ((HOST,), False, "recorded: none"),
+    ],
+)
+def test_the_metal_host_is_no_second_backend(rows: tuple[OpsRow, ...], met: bool, word: str) -> None:
+    whole = report(stages=(OpsStage(status=Status.PASSED, rows=rows),))
+    runs = evidence.Runs(reports=(("run", whole),), proofs=(), stale=(), files=())
+    state = evidence.states(runs)["ops"]
+    assert state.filled is met
+    assert word in state.what
+    assert OWN not in [row for _, row in evidence.ops(runs)]
