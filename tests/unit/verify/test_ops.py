@@ -124,3 +124,5 @@ def test_a_fault_is_named_with_its_place() -> None:
     assert hostreport.faults({"findings": [known]}) == ""
     assert hostreport.faults({"findings": [known, new, new]}) == "divergence in k at fa_tq3_0.metal:7 and 1 more"
     assert hostreport.faults({}) == ""
+    assert hostreport.faults({"findings": [known, new, new]}, known=1) == "divergence in k at fa_tq3_0.metal:7"
+    assert hostreport.faults({"findings": [known, new, new]}, known=2) == ""

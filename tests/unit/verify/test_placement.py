@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tqforge.adapters.llama.placement import Placement
+from tqforge.domain.model import Pair
 from tqforge.domain.report.schema import Status
 from tqforge.domain.verify import comparing
 from tqforge.domain.verify.comparing import Run
+from tqforge.domain.verify.device import Device
 from tqforge.domain.verify.stages import placement
+from tqforge.errors import LoadError
 
 #: As llama.cpp b11312 prints it.
 HEAD = """
@@ -91,3 +96,41 @@ def test_a_control_that_does_not_fall_back_makes_the_stage_fail() -> None:
     good = placement.check("p", run(HEAD + ON_DEVICE))
     assert placement._stage([good, blind]).status is Status.FAILED
     assert placement._stage([good, placement.control(run(HEAD + FALLEN))]).status is Status.PASSED
+
+
+class _Loaded:
+    """A model that answers with one run, or with an error."""
+
+    def __init__(self, answer: Run | LoadError) -> None:
+        self._answer = answer
+
+    def trace(self, *_: Any) -> Run:
+        if isinstance(self._answer, LoadError):
+            raise self._answer
+        return self._answer
+
+
+HOST, METAL = Device(title="Metal host", folder=Path("/h")), Device(title="Metal")
+
+
+@pytest.mark.parametrize(
+    ("pair", "there", "status"),
+    [
+        ("q8_0/q8_0", HOST, Status.DEFERRED),
+        ("q8_0/q8_0", METAL, Status.PASSED),
+        ("q4_0/q4_0", HOST, Status.PASSED),
+        ("q8_0/tq3_0", HOST, Status.PASSED),
+    ],
+)
+def test_pairs_that_the_host_has_no_kernels_for_are_deferred(pair: str, there: Device, status: Status) -> None:
+    loaded: Any = _Loaded(run(HEAD + ON_DEVICE))
+    check = placement._one(loaded, Pair.parse(pair), there)
+    assert check.status is status
+    assert bool(check.reason) == (status is Status.DEFERRED)
+
+
+def test_a_pair_that_stops_fails_and_the_others_go_on() -> None:
+    loaded: Any = _Loaded(LoadError("The Metal host stopped f16/tq3_0: missing-kernel in k", where="llama_decode"))
+    check = placement._one(loaded, Pair("f16", "tq3_0"), HOST)
+    assert check.status is Status.FAILED
+    assert check.observed == "The Metal host stopped f16/tq3_0: missing-kernel in k (llama_decode)"

@@ -23,9 +23,14 @@ def dispatched(report: Report) -> int:
     return int(report.get("totals", {}).get("dispatches", 0))
 
 
-def faults(report: Report) -> str:
-    """What was found, the first with its place; empty when nothing new was."""
-    found = [one for one in report.get("findings", []) if one.get("severity") == "error"]
+def errors(report: Report) -> list[dict[str, Any]]:
+    """What is wrong with the kernels, in the order in which it was found; what is known of upstream's is not."""
+    return [one for one in report.get("findings", []) if one.get("severity") == "error"]
+
+
+def faults(report: Report, known: int = 0) -> str:
+    """What was found after the first `known` errors, the first with its place; empty when nothing was."""
+    found = errors(report)[known:]
     if not found:
         return ""
     first = found[0]

@@ -63,6 +63,7 @@ class Loaded:
     child: Child
     device: Device | None
     _ran: Counter[str] = field(default_factory=Counter)
+    _known: int = 0  # errors that an earlier pair has met
 
     def tokenize(self, text: str) -> list[int]:
         return self.session.tokenize(self.child, [text])[0]
@@ -104,8 +105,9 @@ class Loaded:
         report = self.child.call("host_report", {"backend": str(self.device.library())}, timeout=_TIMEOUT)
         total = Counter({name: int(count) for name, count in report["dispatches"].items()})
         new = total - self._ran
-        self._ran = total
-        return dict(new), hostreport.faults(report)
+        found = hostreport.faults(report, self._known)
+        self._ran, self._known = total, len(hostreport.errors(report))
+        return dict(new), found
 
 
 @contextmanager

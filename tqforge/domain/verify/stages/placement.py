@@ -8,13 +8,18 @@ from tqforge.adapters.llama.placement import ATTENTION, SET_ROWS
 from tqforge.domain.model import Pair
 from tqforge.domain.report.schema import Check, CheckStage, Status
 from tqforge.domain.verify import comparing, device, wholemodel
+from tqforge.domain.verify.backendops import CONTROL, TYPE
 from tqforge.domain.verify.comparing import Run
+from tqforge.domain.verify.device import Device
 from tqforge.domain.verify.session import Session
 from tqforge.domain.verify.stages.device import pairs
+from tqforge.errors import LoadError
 
 #: Metal's fused attention takes no such pair: its attention must be seen on the CPU, or the check is blind.
 REFUSED = Pair("q4_0", "tq3_0")
 _TOKENS = ((1, 2, 3),)
+#: Types whose attention kernels the host has for both sides; unequal stock pairs are refused by every Metal.
+_COMPILED = ("f16", CONTROL, TYPE)
 _METHOD = (
     "llama.cpp's scheduler prints where each op of a graph stands (GGML_SCHED_DEBUG=2): the graphs it reserves for "
     "prompts and for single tokens, and those of four tokens that are then evaluated with all layers on the device. A "
@@ -34,11 +39,22 @@ def run(session: Session) -> CheckStage:
         wholemodel.load(session, model, there, "placement") as loaded,
     ):
         for done, pair in enumerate((*asked, REFUSED), 1):
-            seen = loaded.trace(pair, _TOKENS, 2, None, lambda _: None)
-            checks.append(control(seen) if pair == REFUSED else check(str(pair), seen))
+            checks.append(_one(loaded, pair, there))
             meter.update(done, str(pair))
             session.partial(_stage(checks))
     return _stage(checks)
+
+
+def _one(loaded: wholemodel.Loaded, pair: Pair, there: Device) -> Check:
+    if there.is_host and pair.k == pair.v and pair.k not in _COMPILED:
+        why = f"the Metal host is compiled without the kernels of {pair}; they are upstream's own"
+        return Check(name=str(pair), status=Status.DEFERRED, reason=why)
+    try:
+        seen = loaded.trace(pair, _TOKENS, 2, None, lambda _: None)
+    except LoadError as error:
+        where = f" ({error.where})" if error.where else ""
+        return Check(name=str(pair), status=Status.FAILED, expected="a run", observed=f"{error.what}{where}")
+    return control(seen) if pair == REFUSED else check(str(pair), seen)
 
 
 def check(pair: str, seen: Run) -> Check:
