@@ -108,9 +108,22 @@ RUN = proc.run
 def test_a_patch_that_later_ones_need(toy: Toy) -> None:
     add(toy, "again", "return a + b", "return b + a", guard="test-toy plus")
     code, record = run(toy, prefixes=False)
-    assert verdicts(record)["plus"] == "cannot be dropped alone; red without it and again"
+    assert verdicts(record)["plus"] == "cannot be dropped alone; red before it; needed by again"
     assert record["proofs"][0]["needed_by"] == ["again"]
+    assert record["proofs"][0]["how"] == "the series before it, with its tests"
     assert code == 1  # the guard of `again` is green without it
+
+
+def test_a_patch_that_later_ones_call(toy: Toy) -> None:
+    """Nothing conflicts without it, but nothing compiles either: its guard is red on the series before it."""
+    helper = "static int doubled(int a) { return a + a; }\nstatic int twice(int a) { return doubled(a); }"
+    add(toy, "helper", "static int twice(int a) { return a; }", helper, guard="test-toy twice")
+    add(toy, "caller", "// six", "static int (*six)(int) = doubled;", guard="test-toy base")
+    _, record = run(toy, prefixes=False, only=["helper"])
+    [row] = record["proofs"]
+    assert row["verdict"].startswith("cannot be dropped alone; red before it; needed by later patches (")
+    assert "doubled" in row["verdict"]
+    assert row["without"]["verdict"] == "red"
 
 
 def test_a_prefix_that_does_not_compile(toy: Toy) -> None:

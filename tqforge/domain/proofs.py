@@ -14,7 +14,7 @@ from tqforge.domain.proving import Seen, Verdict
 SCHEMA = "tqforge.prove/1"
 PROVEN = "proven"
 DEFERRED = "deferred"
-TOGETHER = "cannot be dropped alone; red without it and"
+NEEDED = "cannot be dropped alone; red before it; needed by"
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Proof:
             return DEFERRED
         if not self.without_it.verdict.is_red:
             return "the guard stays green without the patch"
-        return f"{TOGETHER} {', '.join(self.needed_by)}" if self.needed_by else PROVEN
+        return f"{NEEDED} {', '.join(self.needed_by)}" if self.needed_by else PROVEN
 
     @property
     def fails(self) -> bool:
-        return self.verdict not in (PROVEN, DEFERRED) and not self.verdict.startswith(TOGETHER)
+        return self.verdict not in (PROVEN, DEFERRED) and not self.verdict.startswith(NEEDED)
 
     @property
     def without(self) -> str:

@@ -54,6 +54,10 @@ class Item:
         return self.patch.name.removesuffix(".patch")
 
     @property
+    def only_tests(self) -> bool:
+        return all(path.startswith("tests/") for path in self.parsed.paths())
+
+    @property
     def guards(self) -> list[Guard]:
         return [Guard.parse(value) for key, value in self.parsed.trailers if key == GUARD]
 
@@ -76,6 +80,7 @@ class Walk:
     """A walk over the trees of a series."""
 
     applied: Sequence[AppliedPatch]
+    tests: frozenset[int]  # the patches that bring nothing but tests
     bench: Bench
     teller: Teller
 
@@ -96,19 +101,25 @@ class Walk:
         final = self.applied[-1].tree
         whole = [self._guard(f"{item.title}: {guard}", final, guard) for item, guard in tests]
         with tempfile.TemporaryDirectory(prefix="tqforge-prove-") as scratch:
+            series = dropping.Series(self.bench.repository, self.applied, self.tests, Path(scratch))
             return [
-                self._drop(item, guard, with_it, Path(scratch))
-                for (item, guard), with_it in zip(tests, whole, strict=True)
+                self._drop(item, guard, with_it, series) for (item, guard), with_it in zip(tests, whole, strict=True)
             ]
 
-    def _drop(self, item: Item, guard: Guard, with_it: Seen, scratch: Path) -> Proof:
+    def _drop(self, item: Item, guard: Guard, with_it: Seen, series: dropping.Series) -> Proof:
         label = f"without {item.title}: {guard}"
         if with_it.verdict is not Verdict.GREEN:
             self.teller.begin(f"{label}: left out, because it is {with_it.verdict} with the patch")
             return Proof(item.title, str(guard), with_it, None, note=with_it.detail)
-        variant = dropping.without(self.bench.repository, self.applied, item.number, scratch)
-        without_it = self._guard(label, variant.tree, guard)
-        return Proof(item.title, str(guard), with_it, without_it, variant.how, needed_by=variant.blockers)
+        variant = series.without(item.number)
+        seen = self._guard(label, variant.tree, guard)
+        if seen.verdict is Verdict.RED_BUILD and variant.how != dropping.BEFORE:
+            # later patches need it, which a merge cannot know: look at the test where it would compile
+            other = series.before(item.number, (f"later patches ({seen.detail.splitlines()[0]})",))
+            ran = self._guard(f"before {item.title}: {guard}", other.tree, guard)
+            if ran.verdict is Verdict.RED:
+                variant, seen = other, ran
+        return Proof(item.title, str(guard), with_it, seen, variant.how, needed_by=variant.blockers)
 
     def _guard(self, label: str, tree: str, guard: Guard) -> Seen:
         target = metalguard.PROGRAM if guard.on_metal_host else guard.program

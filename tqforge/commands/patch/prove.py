@@ -73,10 +73,12 @@ def _prove(
     with applying.aside(repository, "prove", commit) as work:
         applied = applying.commit_series(repository, work, chosen)
     rows = enumerate(zip(applied, chosen.patches, strict=True))
-    items = [walking.Item(n, patch, parse(file.text)) for n, (patch, file) in rows if patch.name in wanted]
+    every = [walking.Item(number, patch, parse(file.text)) for number, (patch, file) in rows]
+    items = [item for item in every if item.patch.name in wanted]
+    tests = frozenset(item.number for item in every if item.only_tests)
     with ctx.out.meter("prove") as meter:  # how long a step takes cannot be told from the ones before it
         steps = _Steps(ctx, meter, walking.length(items, prefixes=prefixes, guards=guards))
-        walk = walking.Walk(applied, _bench(ctx, base, repository, jobs, steps), steps)
+        walk = walking.Walk(applied, tests, _bench(ctx, base, repository, jobs, steps), steps)
         first = walk.prefixes(items) if prefixes else []
         second = walk.guards(items) if guards else []
     titles = tuple(patch.title for patch in chosen.patches)
@@ -94,6 +96,7 @@ class _Steps:
 
     def begin(self, label: str) -> None:
         self.done += 1
+        self.total = max(self.total, self.done)
         self.ctx.out.step(f"{self.done}/{self.total} {label}")
 
     def end(self, seen: Seen, *, recorded: bool) -> None:
