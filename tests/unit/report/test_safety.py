@@ -104,8 +104,8 @@ def plan() -> PlanStage:
 def test_recommendations_are_advice() -> None:
     texts = [f.text for f in verdict.findings(report(stages=(plan(),))) if f.kind is verdict.Kind.ADVICE]
     assert texts == [
-        "16.0 GiB of memory, 32,768 tokens: q8_0/tq3_0 (needs 3.0 GiB). Closest.",
-        "1.0 GiB of memory, 32,768 tokens: no pair that is safe fits. Weights alone need more.",
+        "16 GiB of memory, 32,768 tokens: q8_0/tq3_0 (needs 3.0 GiB). Closest.",
+        "1 GiB of memory, 32,768 tokens: no pair that is safe fits. Weights alone need more.",
     ]
 
 

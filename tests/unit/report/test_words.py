@@ -106,3 +106,10 @@ def test_a_line_is_one_line() -> None:
 )
 def test_a_sentence_leaves_names_alone(text: str, seen: str) -> None:
     assert words.sentence(text) == seen
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(16 << 30, "16 GiB"), (1235 << 20, "1.21 GiB"), (323 << 20, "323 MiB"), (500, "500 bytes")]
+)
+def test_budgets_of_memory(number: int, text: str) -> None:
+    assert words.memory(number) == text

@@ -28,6 +28,7 @@ _FILTERS = (
     "percent",
     "percent_range",
     "size",
+    "memory",
     "figure",
     "kl",
     "kl_range",

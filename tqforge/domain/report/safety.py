@@ -57,7 +57,7 @@ def _judge(row: QualityRow, needles: Tally | None, rate: Interval | None) -> Pai
 
 def budget(choice: Recommendation) -> str:
     """One recommendation as a sentence."""
-    place = f"{words.size(choice.budget)} of memory, {words.count(choice.n_ctx)} tokens"
+    place = f"{words.memory(choice.budget)} of memory, {words.count(choice.n_ctx)} tokens"
     tail = f" {words.sentence(words.ending(words.line(choice.reason)))}" if choice.reason else ""
     if not choice.pair:
         return f"{place}: no pair that is safe fits.{tail}"

@@ -85,6 +85,16 @@ def size(number: float | None) -> str:
     return f"{value:,.0f} {unit}" if unit == "bytes" or value >= 100 else f"{value:,.1f} {unit}"
 
 
+def memory(number: int) -> str:
+    """`16 GiB`, `1.15 GiB`, `323 MiB`: two budgets that differ a little look different."""
+    value, unit = float(number), _UNITS[0]
+    for unit in _UNITS:
+        if value < 1024 or unit == _UNITS[-1]:
+            break
+        value /= 1024
+    return f"{value:.0f} {unit}" if value >= 100 else f"{value:.2f}".rstrip("0").rstrip(".") + f" {unit}"
+
+
 def figure(value: float | None, digits: int = 3) -> str:
     """A positive figure to `digits` significant digits without an exponent: `0.0044`, `0.280`, `12.3`, `1,556`."""
     if value is None or not math.isfinite(value):
