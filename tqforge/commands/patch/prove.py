@@ -147,10 +147,10 @@ def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, s
 
 def _show(ctx: Context, report: Report) -> None:
     if report.prefixes:
-        table = _table("prefixes", "up to", "tree", "compiles and passes", "")
+        table = _table("prefixes", "up to", "tree", "compiles, and passes", "")
         for patch, seen in report.prefixes:
             detail = "" if seen.verdict is Verdict.GREEN else f": {seen.detail}"
-            table.add_row(patch, seen.tree[:12], seen.test.removeprefix("prefix: "), f"{seen.verdict}{detail}")
+            table.add_row(patch, seen.tree[:12], seen.test.rpartition("; ")[2], f"{seen.verdict}{detail}")
         ctx.out.show(table)
     if report.proofs:
         table = _table("guards", "patch", "guard", "with", "without", "proof")
