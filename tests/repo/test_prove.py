@@ -126,6 +126,28 @@ def test_a_patch_that_later_ones_call(toy: Toy) -> None:
     assert row["without"]["verdict"] == "red"
 
 
+@pytest.mark.skipif(not shutil.which("ccache"), reason="deferred: no ccache")
+def test_a_file_that_asks_for_another_is_not_taken_from_ccache(
+    toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compiled once with and once without a header that it includes only if it is there, all else the same."""
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "ccache"))
+    monkeypatch.delenv("CCACHE_NODIRECT", raising=False)
+    ask = '__has_include("extra.h")\n#include "extra.h"\n#else\nstatic int extra(void) { return 1; }\n#endif\n'
+    toy.add_patch("ask", {"test.c": ("int main", f"#if {ask}int main"), "toy.h": ("// six", "// 6")})
+    path = toy.root / "work/test.c"
+    assert "extra" in path.read_text()
+    changes = {"test.c": ('"later")) { return 77; }', '"later")) { return extra(); }')}
+    toy.add_patch("use", changes, message=toy.trailers("use").replace("test-toy use", "test-toy base"))
+    extra = {"extra.h": ("", "static int extra(void) { return 0; }\n")}
+    toy.add_patch("extra", extra, message=toy.trailers("extra").replace("test-toy extra", "test-toy later"))
+    for _ in range(2):
+        _, record = run(toy, prefixes=False, only=["extra"])
+        assert verdicts(record) == {"extra": "proven"}
+        shutil.rmtree(toy.context().workspace.build("toy", "prove"))
+        shutil.rmtree(toy.context().workspace.runs / "prove")
+
+
 def test_a_prefix_that_does_not_compile(toy: Toy) -> None:
     add(toy, "broken", "static int spare(void) { return 0; }", "static int spare(void) { return nothing; }")
     add(toy, "mended", "return nothing;", "return 0;", guard="test-toy base")

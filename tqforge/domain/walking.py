@@ -113,10 +113,12 @@ class Walk:
             return Proof(item.title, str(guard), with_it, None, note=with_it.detail)
         variant = series.without(item.number)
         seen = self._guard(label, variant.tree, guard)
-        if seen.verdict is Verdict.RED_BUILD and variant.how != dropping.BEFORE:
-            # later patches need it, which a merge cannot know: look at the test where it would compile
+        if seen.verdict is Verdict.RED_BUILD:
+            # later patches may need it, which a merge cannot know: look at the test where it would compile
             other = series.before(item.number, (f"later patches ({seen.detail.splitlines()[0]})",))
-            ran = self._guard(f"before {item.title}: {guard}", other.tree, guard)
+            ran = (
+                seen if other.tree == variant.tree else self._guard(f"before {item.title}: {guard}", other.tree, guard)
+            )
             if ran.verdict is Verdict.RED:
                 variant, seen = other, ran
         return Proof(item.title, str(guard), with_it, seen, variant.how, needed_by=variant.blockers)
