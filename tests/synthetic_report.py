@@ -266,6 +266,8 @@ def device_stage() -> DeviceStage:
             kl=interval(kl),
             kl_max=5 * kl,
             top1=0.98,
+            kl_cpu=interval(kl / 2),
+            bar=None if pair == "f16/f16" else 1.5e-3,
             kl_f16_device=None if pair == "f16/f16" else interval(0.2),
             kl_f16_cpu=None if pair == "f16/f16" else interval(0.21),
             parted=None if pair == "f16/f16" else 7,

@@ -293,7 +293,7 @@ def test_the_whole_model_on_a_device_is_said_pair_by_pair() -> None:
     texts = [f.text for f in verdict.findings(report()) if f.stage == "device"]
     assert len(texts) == 3
     assert texts[0].startswith("f16/f16: KL(CPU || Metal host) 0.000020 (")
-    assert "floor 0.000020" in texts[0]
+    assert "floor 0.000020, the CPU from itself 0.000010)" in texts[0]
     assert "the greedy texts are the same; 21,000 dispatches." in texts[0]
     assert "the greedy texts part at token 8, by 0.0200 and 0.0100 logits" in texts[1]
 

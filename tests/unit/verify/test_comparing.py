@@ -110,3 +110,25 @@ def test_the_path_reaches_both_kernels_of_attention() -> None:
     assert device.GREEDY > 1, "the vec kernel with one query"
     assert device.cut(list(range(44)), device.BATCHES)[1] == list(range(28, 36))
     assert [str(pair) for pair in device.pairs()] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
+
+
+def test_a_pair_is_held_against_its_own_floor_as_well() -> None:
+    """A quantizer that makes much of little on the CPU alone does so between two backends too, and that is said."""
+    shaky = row(kl=0.3, kl_cpu=interval(0.25))
+    rows = comparing.with_bars([FLOOR, shaky])
+    assert rows[0].bar is None
+    assert rows[1].bar == pytest.approx(0.501)
+    assert comparing.verdict(rows) == (Status.PASSED, "")
+    assert "tq3_0/tq3_0 0.3 (0.25)" in comparing.sensitive(rows)
+    assert comparing.verdict([FLOOR, row(kl=0.6, kl_cpu=interval(0.25))])[0] is Status.FAILED
+    assert comparing.sensitive(comparing.with_bars([FLOOR, row()])) == ""
+
+
+def test_the_cpu_alone_is_compared_with_itself() -> None:
+    cpu, moved = logits(), logits()
+    one = both("q/q", cpu, cpu)
+    with_single = Both(one.pair, one.prompt, one.device, one.cpu, Run(logits=moved, tokens=[]))
+    found = comparing.row(with_single, None, "MTL0").kl_cpu
+    assert found is not None
+    assert found.value == pytest.approx(float(comparing.kl(cpu, moved).mean()))
+    assert comparing.row(one, None, "MTL0").kl_cpu is None

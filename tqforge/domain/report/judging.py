@@ -69,10 +69,10 @@ def device(report: Report) -> Iterator[Judged]:
         floor = f", floor {words.kl(stage.floor)}" if words.known(stage.floor) else ""
         for row in stage.rows:
             ran = "" if row.dispatches is None else f"; {words.count(row.dispatches)} dispatches"
-            good = (
-                words.known(stage.bar) and row.kl.value <= (stage.bar or 0) and not row.strays and row.dispatches != 0
-            )
-            figure = f"{words.kl(row.kl.value)} ({words.kl_range(row.kl)}{floor})"
+            far = row.bar is not None and not row.kl.value <= row.bar
+            good = not far and not row.strays and row.dispatches != 0
+            own = f", the CPU from itself {words.kl(row.kl_cpu.value)}" if row.kl_cpu else ""
+            figure = f"{words.kl(row.kl.value)} ({words.kl_range(row.kl)}{floor}{own})"
             what = f"{words.line(row.pair)}: KL(CPU || {words.line(stage.device)}) {figure}"
             yield good, f"{what}; {_parting(row)}{ran}."
 

@@ -43,17 +43,18 @@ def _counts(row: OpsRow | None) -> Text:
 
 
 def device(report: Report) -> Sequence[RenderableType]:
-    """KL of the device from the CPU, and of each from its own f16."""
+    """KL of the device from the CPU, of the CPU from itself, of the pair from f16 on either; where texts part."""
     stage = next((stage for stage in figures.stages_of(report, DeviceStage) if stage.rows), None)
     if stage is None:
         return ()
     table = _table("whole model")
-    for title in ("KL CPU/device", "KL f16, device", "KL f16, CPU", "greedy parts at", "dispatches"):
+    for title in ("CPU/dev", "CPU/CPU", "f16/dev", "f16/CPU", "parts", "dispatches"):
         table.add_column(title, justify="right")
     for row in stage.rows:
         table.add_row(
             words.line(row.pair),
             words.kl(row.kl.value),
+            words.kl(row.kl_cpu.value if row.kl_cpu else None),
             words.kl(row.kl_f16_device.value if row.kl_f16_device else None),
             words.kl(row.kl_f16_cpu.value if row.kl_f16_cpu else None),
             words.NONE if row.parted is None else str(row.parted + 1),
@@ -64,5 +65,5 @@ def device(report: Report) -> Sequence[RenderableType]:
 
 def _table(title: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column(title, overflow="fold")
+    table.add_column(title, overflow="fold", min_width=11)
     return table

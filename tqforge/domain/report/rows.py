@@ -253,9 +253,10 @@ class OpsRow(Record):
 class DeviceRow(Record):
     """One pair with all layers on the device, beside the CPU alone on the same tokens.
 
-    `kl` is KL(CPU || device); the two `kl_f16` are KL(f16 || pair), each within one backend. The greedy texts part at
-    token `parted`: the CPU's choice leads the device's by `gap_cpu` logits on the CPU and trails by `gap_device` on it.
-    `attention` and `writes` count the Metal host's dispatches of such kernels; None elsewhere.
+    `kl` is KL(CPU || device), `kl_cpu` KL(CPU || CPU) with the same tokens one by one: a quantizer makes much of the
+    least difference. `kl` may come to `bar`. The two `kl_f16` are KL(f16 || pair) on one backend. The greedy texts
+    part at token `parted`: the CPU's choice leads the device's by `gap_cpu` logits on the CPU, there it trails by
+    `gap_device`. `attention` and `writes` count the Metal host's dispatches of such kernels; None elsewhere.
     """
 
     pair: str
@@ -263,6 +264,8 @@ class DeviceRow(Record):
     kl: Interval
     kl_max: Real
     top1: Real
+    kl_cpu: Interval | None = None
+    bar: Real | None = None
     kl_f16_device: Interval | None = None
     kl_f16_cpu: Interval | None = None
     parted: int | None = None

@@ -100,7 +100,7 @@ class OpsStage(_Stage):
 
 
 class DeviceStage(_Stage):
-    """A whole model on the device. `floor` is KL(CPU || device) of f16/f16, `bar` what a pair of ours may come to."""
+    """A whole model on the device. `floor` is KL(CPU || device) of f16/f16; `bar` is what that alone would allow."""
 
     name: Literal["device"] = "device"
     device: str = ""
