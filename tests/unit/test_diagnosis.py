@@ -60,6 +60,7 @@ def test_the_metal_host_is_wished_for_where_there_is_no_metal() -> None:
     assert diagnosis.metal_host(MAC, None).level is Level.GOOD
     assert diagnosis.metal_host(NARROW, clang).level is Level.GOOD
     assert "clang-19" in diagnosis.metal_host(NARROW, None).remedy
+    assert "llvm-19" in diagnosis.metal_host(NARROW, clang, symbolizer=False).remedy
 
 
 def test_every_finding_that_is_not_good_has_a_remedy() -> None:

@@ -41,7 +41,8 @@ def examine(workspace: Workspace) -> list[Finding]:
     """Everything, in the order in which it is needed."""
     host = toolchain.host()
     found = [architecture(host), *_tools(), _compiles(), _optional_tools(host)]
-    found.append(metal_host(host, toolchain.clang_for_metal()))
+    symbolizer = toolchain.symbolizer_for_metal() is not None
+    found.append(metal_host(host, toolchain.clang_for_metal(), symbolizer=symbolizer))
     if host.system == "Darwin":
         found.append(_sdk())
     folder = next(path for path in (workspace.root, *workspace.root.parents) if path.exists())
@@ -134,10 +135,17 @@ def _optional_tools(host: Host) -> Finding:
     )
 
 
-def metal_host(host: Host, clang: Tool | None) -> Finding:
+def metal_host(host: Host, clang: Tool | None, *, symbolizer: bool = True) -> Finding:
     """The compiler that executes Metal kernels on a CPU; a Mac does not need it."""
     if host.system == "Darwin":
         return Finding(name="Metal", level=Level.GOOD, seen="this machine's own")
+    if clang and not symbolizer:
+        return Finding(
+            name="Metal host",
+            level=Level.OPTIONAL,
+            seen="there is clang++-19, but no llvm-symbolizer",
+            remedy="`apt-get install llvm-19` lets it name the lines of what it finds in the Metal kernels.",
+        )
     if clang:
         return Finding(name="Metal host", level=Level.GOOD, seen=f"{clang.version} at {clang.path}")
     return Finding(
