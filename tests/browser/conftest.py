@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_report import EDGES, plan_stage, report, speed_stage, stages
+from synthetic_report import EDGES, report, stages
+from synthetic_stages import plan_stage, speed_stage
 
 from tqforge.domain.report import comparison, html
 from tqforge.domain.verify.advising import advise

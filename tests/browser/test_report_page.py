@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_report import EDGES, PAIRS, report
+from synthetic_parts import PAIRS
+from synthetic_report import EDGES, report
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 PAGES = ("whole", "models", *EDGES)

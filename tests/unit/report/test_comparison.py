@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from synthetic_report import interval, quality_row, report, stages
+from synthetic_parts import interval
+from synthetic_report import report, stages
+from synthetic_stages import quality_row
 from test_html import Outline
 
 from tqforge.domain.report import comparison

@@ -7,7 +7,9 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from synthetic_report import EDGES, TWELVE, digest, quality_row, report, speed_stage
+from synthetic_parts import TWELVE, digest
+from synthetic_report import EDGES, report
+from synthetic_stages import quality_row, speed_stage
 
 from tqforge.domain.report import chart, heat, html
 from tqforge.domain.report.schema import QualityStage, Status

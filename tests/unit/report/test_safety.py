@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from synthetic_report import cell, interval, not_numbers, quality_row, report, summaries
+from synthetic_parts import cell, interval, summaries
+from synthetic_report import not_numbers, report
+from synthetic_stages import quality_row
 
 from tqforge.domain.report import html, safety, verdict
 from tqforge.domain.report.levels import Level

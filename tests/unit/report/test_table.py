@@ -5,7 +5,8 @@ import re
 
 import pytest
 from rich.console import Console
-from synthetic_report import EDGES, report, speed_stage
+from synthetic_report import EDGES, report
+from synthetic_stages import speed_stage
 
 from tqforge.domain.report import table
 from tqforge.domain.report.schema import Report

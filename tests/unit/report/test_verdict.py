@@ -5,22 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from synthetic_report import (
-    EDGES,
-    TWELVE,
-    cell,
-    crash_in_the_middle,
-    device_stage,
-    everything_deferred,
-    interval,
-    memory_row,
-    not_numbers,
-    quality_row,
-    report,
-    speed_stage,
-    summaries,
-    zero_cells,
-)
+from synthetic_parts import TWELVE, cell, interval, memory_row, summaries
+from synthetic_report import EDGES, crash_in_the_middle, everything_deferred, not_numbers, report, zero_cells
+from synthetic_stages import device_stage, quality_row, speed_stage
 
 from tqforge.domain.report import fidelity, safety, verdict
 from tqforge.domain.report.schema import (

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_report import cell as needle_cell
-from synthetic_report import interval, quality_row, report, summaries
+from synthetic_parts import cell as needle_cell
+from synthetic_parts import interval, summaries
+from synthetic_report import report
+from synthetic_stages import quality_row
 
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama import buffers
