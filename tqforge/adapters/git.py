@@ -32,6 +32,7 @@ _SETTINGS = {
     "am.keepcr": "true",
     "am.threeWay": "false",
     "apply.whitespace": "nowarn",
+    "checkout.workers": "0",  # one per core: writing the files is most of an `apply`
     "commit.cleanup": "default",
     "commit.gpgSign": "false",
     "core.abbrev": "40",
