@@ -90,7 +90,7 @@ def test_proven_and_what_falls_short(toy: Toy, monkeypatch: pytest.MonkeyPatch) 
         "plus": "proven",
         "twice": "proven",
         "useless": "the guard stays green without the patch",
-        "empty": "the guard is ran no case with the patch",
+        "empty": "with the patch: ran no case",
         "elsewhere": "deferred",
         "metal": "deferred",
     }

@@ -35,7 +35,7 @@ class Proof:
         if self.with_it is None or self.with_it.verdict is Verdict.DEFERRED:
             return DEFERRED
         if self.with_it.verdict is not Verdict.GREEN:
-            return f"the guard is {self.with_it.verdict} with the patch"
+            return f"with the patch: {self.with_it.verdict}"
         if self.without_it is None or self.without_it.verdict is Verdict.DEFERRED:
             return DEFERRED
         if not self.without_it.verdict.is_red:
