@@ -42,8 +42,18 @@ class Tree:
     @property
     def lost_its_cmake(self) -> bool:
         """The CMake that configured the folder is gone, as after a virtual environment was made anew."""
-        found = re.search(r"^CMAKE_COMMAND:INTERNAL=(.+)$", self._cache(), re.MULTILINE)
-        return found is not None and not Path(found[1]).exists()
+        found = self._cached("CMAKE_COMMAND")
+        return found is not None and not Path(found).exists()
+
+    @property
+    def is_of_another_source(self) -> bool:
+        """The folder was configured for sources elsewhere, as those of an earlier installation; CMake refuses it."""
+        found = self._cached("CMAKE_HOME_DIRECTORY")
+        return found is not None and Path(found) != self.source
+
+    def _cached(self, name: str) -> str | None:
+        found = re.search(rf"^{name}:INTERNAL=(.+)$", self._cache(), re.MULTILINE)
+        return found[1] if found else None
 
     def _cache(self) -> str:
         try:

@@ -117,7 +117,8 @@ class Builder:
         )
         made.end_orphans()
         try:
-            made.configure(recipe.arguments(source.tree, source.libraries, self.tools), fresh=made.lost_its_cmake)
+            fresh = made.lost_its_cmake or made.is_of_another_source
+            made.configure(recipe.arguments(source.tree, source.libraries, self.tools), fresh=fresh)
             made.build(recipe.targets, self.jobs, step)
         except proc.ProcessError as error:
             raise _explain(error, made) from error
