@@ -10,9 +10,11 @@ from tqforge.domain.report.schema import (
     CheckStage,
     DeviceRow,
     DeviceStage,
+    Interval,
     MemoryRow,
     OpsStage,
     Report,
+    SpeedRow,
     SpeedStage,
     Status,
 )
@@ -188,18 +190,33 @@ def speed(report: Report) -> Iterator[Judged]:
     shares = [
         (row, row.ratio_f16.value) for row in figures.speed_rows(report) if row.ratio_f16 and row.pair != "f16/f16"
     ]
-    for row, share in shares:
-        near = row.ratio_neighbour.value if row.ratio_neighbour else share
-        if min(share, near) < SLOW:
-            place = f"{words.line(row.pair)}, {row.phase} at depth {words.count(row.depth)}"
-            beside = f", {words.percent(near)} of {words.line(row.neighbour)}'s" if near < share else ""
-            yield False, f"{place}: {words.percent(share)} of f16's rate{beside}. A fall-back is suspected."
+    for pair in dict.fromkeys(row.pair for row, _ in shares):
+        yield from _suspicions([row for row, _ in shares if row.pair == pair])
     for pair in dict.fromkeys(row.pair for row, _ in shares if figures.is_ours(row.pair)):
         own = [(row.phase, share) for row, share in shares if row.pair == pair]
         if min(share for _, share in own) >= SLOW:
             phases = dict.fromkeys(phase for phase, _ in own)
             spans = words.listing(f"{_span([share for p, share in own if p == phase])} in {phase}" for phase in phases)
             yield True, f"{words.line(pair)} runs at {spans}, as a share of f16's rate in the same run."
+
+
+def _suspicions(rows: list[SpeedRow]) -> Iterator[Judged]:
+    """One sentence for f16 and one for the neighbour of a pair, with every place where it is far behind."""
+    for other in ("f16/f16", rows[0].neighbour):
+        slow = [(row, ratio.value) for row in rows if (ratio := _against(row, other)) and ratio.value < SLOW]
+        if slow:
+            phases = dict.fromkeys(row.phase for row, _ in slow)
+            depths = {p: words.listing(words.count(row.depth) for row, _ in slow if row.phase == p) for p in phases}
+            places = ", ".join(f"{phase} at depth {depths[phase]}" for phase in phases)
+            name = "f16" if other == "f16/f16" else words.line(other)
+            share = _span([value for _, value in slow])
+            yield False, f"{words.line(rows[0].pair)}: {share} of {name}'s rate in {places}. A fall-back is suspected."
+        if other == rows[0].neighbour:
+            return
+
+
+def _against(row: SpeedRow, other: str) -> Interval | None:
+    return row.ratio_f16 if other == "f16/f16" else row.ratio_neighbour
 
 
 def _aims(report: Report) -> Iterator[Judged]:
