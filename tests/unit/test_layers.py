@@ -48,3 +48,9 @@ def test_files_stay_small(path: Path) -> None:
 
 def test_there_is_something_to_check() -> None:
     assert len(FILES) > 10
+
+
+def test_every_test_file_has_a_name_of_its_own() -> None:
+    """pytest imports test files by their last name alone, and a whole run stops at the second of two."""
+    names = [path.name for path in Path(__file__).parents[1].rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
