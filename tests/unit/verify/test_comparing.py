@@ -112,16 +112,16 @@ def test_the_path_reaches_both_kernels_of_attention() -> None:
     assert [str(pair) for pair in device.pairs()] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
 
 
-def test_a_pair_is_held_against_its_own_floor_as_well() -> None:
-    """A quantizer that makes much of little on the CPU alone does so between two backends too, and that is said."""
+def test_a_pair_above_the_bar_is_open_while_the_cpu_differs_from_itself_as_much() -> None:
     shaky = row(kl=0.3, kl_cpu=interval(0.25))
     rows = comparing.with_bars([FLOOR, shaky])
     assert rows[0].bar is None
-    assert rows[1].bar == pytest.approx(0.501)
-    assert comparing.verdict(rows) == (Status.PASSED, "")
-    assert "tq3_0/tq3_0 0.3 (0.25)" in comparing.sensitive(rows)
+    assert rows[1].bar == pytest.approx(0.0012)
+    status, reason = comparing.verdict(rows)
+    assert status is Status.INCONCLUSIVE
+    assert "tq3_0/tq3_0 0.3 (0.25)" in reason
     assert comparing.verdict([FLOOR, row(kl=0.6, kl_cpu=interval(0.25))])[0] is Status.FAILED
-    assert comparing.sensitive(comparing.with_bars([FLOOR, row()])) == ""
+    assert comparing.verdict([FLOOR, row(kl_cpu=interval(0.25))]) == (Status.PASSED, "")
 
 
 def test_the_cpu_alone_is_compared_with_itself() -> None:

@@ -254,7 +254,7 @@ class DeviceRow(Record):
     """One pair with all layers on the device, beside the CPU alone on the same tokens.
 
     `kl` is KL(CPU || device), `kl_cpu` KL(CPU || CPU) with the same tokens one by one: a quantizer makes much of the
-    least difference. `kl` may come to `bar`. The two `kl_f16` are KL(f16 || pair) on one backend. The greedy texts
+    least difference. Up to `bar` `kl` is good. The two `kl_f16` are KL(f16 || pair) on one backend. The greedy texts
     part at token `parted`: the CPU's choice leads the device's by `gap_cpu` logits on the CPU, there it trails by
     `gap_device`. `attention` and `writes` count the Metal host's dispatches of such kernels; None elsewhere.
     """

@@ -17,13 +17,14 @@ F16 = Pair("f16", "f16")
 BATCHES = (28, 8, 8)
 GREEDY = 12
 _METHOD = (
-    "The same tokens go through an f16 copy of the model on the CPU and with all layers on the device: a batch of 28 "
-    "(matrix kernels of attention), two of 8 and single tokens (vec kernels). After the prompt both follow the greedy "
-    "choice of the CPU. KL is KL(CPU || device) over all positions in float64. f16/f16 gives a floor: what two "
-    "backends differ by with an exact cache. Each pair has one of its own: what the CPU differs from itself by when "
-    "the same tokens come one by one. A pair may come to twice the larger one and 0.001. Its distance from f16 is "
-    "measured over the prompt on each backend by itself, and the two 95 % intervals must meet. On the Metal host every "
-    "dispatch is counted; none, or one cache write or attention elsewhere than on the device, is a failure."
+    "The same tokens go through an f16 copy of the model on the CPU and with all layers on the device: a batch of "
+    "28 (matrix kernels of attention), two of 8 and single tokens (vec kernels). After the prompt both follow the "
+    "greedy choice of the CPU. KL is KL(CPU || device) over all positions in float64. f16/f16 gives the floor: what "
+    "two backends differ by with an exact cache. A pair may come to twice that and 0.001. Above it the comparison "
+    "is open while the CPU differs from itself as much when the same tokens come one by one, and failed beyond. Its "
+    "distance from f16 is measured over the prompt on each backend by itself, and the two 95 % intervals must meet. "
+    "On the Metal host every dispatch is counted; none, or one cache write or attention elsewhere than on the "
+    "device, is a failure."
 )
 
 
@@ -39,18 +40,19 @@ def run(session: Session) -> DeviceStage:
     text = texts.quality()
     prompt = sum(BATCHES)
     single = prompt + GREEDY
-    with session.meter("whole model", len(pairs()) * single * 2) as meter:
+    with session.meter("whole model", len(pairs()) * single * 3) as meter:
         with wholemodel.load(session, model, None, "device") as loaded:
             tokens = loaded.tokenize(text.content)[:prompt]
             batches = cut(tokens, BATCHES)
             cpu, alone = {}, {}
             for number, pair in enumerate(pairs()):
-                tick = _tick(meter, number * single, f"CPU {pair}")
+                tick = _tick(meter, 2 * number * single, f"CPU {pair}")
                 cpu[pair] = loaded.trace(pair, batches, GREEDY, None, tick)
+                tick = _tick(meter, (2 * number + 1) * single, f"CPU {pair}, one by one")
                 alone[pair] = loaded.trace(pair, cut(tokens, [1] * prompt), GREEDY, cpu[pair].tokens, tick)
         done: list[Both] = []
         with wholemodel.load(session, model, there, "device") as loaded:
-            for number, pair in enumerate(pairs(), len(pairs())):
+            for number, pair in enumerate(pairs(), 2 * len(pairs())):
                 tick = _tick(meter, number * single, f"{there.title} {pair}")
                 seen = loaded.trace(pair, batches, GREEDY, cpu[pair].tokens, tick)
                 done.append(Both(str(pair), prompt, seen, cpu[pair], alone[pair]))
@@ -90,5 +92,5 @@ def _stage(session: Session, title: str, done: Sequence[Both]) -> DeviceStage:
         floor=floor,
         bar=None if floor is None else comparing.bar(floor),
         rows=rows,
-        notes=tuple(filter(None, (_METHOD, comparing.sensitive(rows)))),
+        notes=(_METHOD,),
     )
