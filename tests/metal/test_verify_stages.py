@@ -26,6 +26,7 @@ from tqforge.domain.verify.stages import ops, placement
 KEYS = BuildKeys(base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version="")
 #: Attention with heads of 64 values refused for the type, as if it had no kernel: the scheduler gives it to the CPU.
 FALL_BACK = Change("ggml-metal-device.m", "(dk == 64  && dv == 64)  ||", "")
+WRONG_READ = Change("kernels/dequantize.h", "v = i & n ? u - v : v + u;", "v = i & n ? v - u : v + u;", ("fa_tq3_0",))
 WRONG_WRITE = Change("kernels/quantize.h", "4 + n : 3 - n) << 3*j", "4 + n : 3 - n) << 2*j", ("quantize",))
 
 
@@ -106,19 +107,29 @@ def test_a_whole_model_agrees_with_the_cpu(session: Callable[[Host], Session], h
         assert row.writes == 2 * tinymodel.LAYERS * batches
         assert row.attention is not None
         assert row.attention >= tinymodel.LAYERS * batches
-    moved = stage.rows[1]
-    assert moved.kl_f16_cpu is not None
-    assert moved.kl_f16_cpu.value > 10 * moved.kl.value > 0
+        assert row.kl_same is not None
+        assert 0 < row.kl_same.value < 1e-4
+        assert row.error_device == pytest.approx(row.error_cpu, rel=0.01, abs=1e-6)
+    errors = [row.error_cpu or 0.0 for row in stage.rows]
+    assert errors[0] < 1e-6
+    assert errors[1] > errors[2] > 1e-3, "K and V of 3 bits, then V alone"
 
 
 @pytest.mark.parametrize(
-    ("change", "word"), [(WRONG_WRITE, "KL(CPU || device)"), (FALL_BACK, "left the device: FLASH_ATTN on CPU")]
+    ("change", "word"),
+    [
+        (WRONG_WRITE, "what it wrote is off by"),
+        (WRONG_READ, "after the same rows is above"),
+        (FALL_BACK, "left the device: FLASH_ATTN on CPU"),
+    ],
 )
 def test_a_planted_fault_is_seen_in_the_whole_model(
     session: Callable[[Host], Session], host: Host, compiler: str, tmp_path: Path, change: Change, word: str
 ) -> None:
     (tmp_path / "mutant").mkdir()
-    changed = mutant(host, compiler, change, tmp_path / "mutant", variant="fast", only="set_rows|get_rows|cpy")
+    changed = mutant(
+        host, compiler, change, tmp_path / "mutant", variant="fast", only="dk64_dv64|set_rows|get_rows|cpy"
+    )
     stage = device_stage.run(session(changed))
     assert stage.status is Status.FAILED
     assert word in stage.reason, stage.reason

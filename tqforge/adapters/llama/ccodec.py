@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tqforge.adapters.llama.native import Native
 from tqforge.errors import LoadError
+
+_PLAIN: dict[str, type[np.floating[Any]]] = {"f16": np.float16, "f32": np.float32}
 
 
 def encoders(native: Native, name: str) -> list[str]:
@@ -36,9 +39,16 @@ def encode(native: Native, name: str, symbol: str, values: Path, out: Path) -> N
 
 def decode(native: Native, name: str, packed: Path, out: Path) -> None:
     """Dequantize the byte rows in `packed` into float32 rows in `out`."""
+    np.save(out, values(native, name, np.load(packed)))
+
+
+def values(native: Native, name: str, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """The float32 rows of byte rows of a quantized type, of f16 or f32."""
+    source = np.ascontiguousarray(packed, dtype=np.uint8)
+    if name in _PLAIN:
+        return source.view(_PLAIN[name]).astype(np.float32)
     info = native.types[name]
-    source = np.ascontiguousarray(np.load(packed), dtype=np.uint8)
     width = source.shape[-1] // info.bytes * info.block
     target = np.zeros((*source.shape[:-1], width), dtype=np.float32)
     _call(native, f"dequantize_row_{name}", source, target, target.size)
-    np.save(out, target)
+    return target

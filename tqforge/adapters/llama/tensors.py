@@ -19,7 +19,7 @@ from tqforge.errors import LoadError
 _MAX_DIMS, _MAX_SRC, _MAX_NAME, _OP_PARAMS = 4, 10, 64, 16
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
     """The head of `struct ggml_tensor`; its layout is checked against `ggml_get_name` before use."""
 
     _fields_ = (
@@ -61,8 +61,8 @@ class CacheProbe:
         self._drift = False
 
     def _look(self, address: int, _ask: bool, _user: Any) -> bool:
-        tensor = _Tensor.from_address(address)
-        if self._ggml.ggml_get_name(address) - address != _Tensor.name.offset:
+        tensor = Tensor.from_address(address)
+        if self._ggml.ggml_get_name(address) - address != Tensor.name.offset:
             self._drift = True
             return False
         for other in (tensor.view_src, *tensor.src):
@@ -71,8 +71,8 @@ class CacheProbe:
         return False
 
     def _note(self, address: int) -> None:
-        root = _Tensor.from_address(address).view_src or address
-        name = _Tensor.from_address(root).name.decode("ascii", "replace")
+        root = Tensor.from_address(address).view_src or address
+        name = Tensor.from_address(root).name.decode("ascii", "replace")
         if name.startswith("cache_"):
             self._roots[name] = root
 
@@ -83,7 +83,7 @@ class CacheProbe:
         names = {info.id: info.name for info in self._native.types.values()}
         found = []
         for name, address in sorted(self._roots.items()):
-            tensor = _Tensor.from_address(address)
+            tensor = Tensor.from_address(address)
             size, holder = self._ggml.ggml_nbytes(address), self._ggml.ggml_backend_buffer_name(tensor.buffer)
             kind, cells = names[tensor.type], tensor.ne[1] * tensor.ne[2]
             found.append(CacheTensor(name, kind, tensor.ne[0], cells, size, holder.decode(), address))
@@ -91,7 +91,7 @@ class CacheProbe:
 
     def buffers(self) -> int:
         """Bytes of the backend buffers that hold these tensors, padding included."""
-        holders = {_Tensor.from_address(address).buffer for address in self._roots.values()}
+        holders = {Tensor.from_address(address).buffer for address in self._roots.values()}
         return sum(self._ggml.ggml_backend_buffer_get_size(holder) for holder in holders)
 
     def save_values(self, rows: int, path: Path) -> int:

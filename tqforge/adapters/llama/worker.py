@@ -143,7 +143,8 @@ class Worker:
 
     def trace(self, args: Args, tick: Tick) -> Args:
         """Open a context, run `batches`, then single tokens; keep all logits in `save`, say where the ops were put."""
-        run = tracing.Run(args.pop("batches"), int(args.pop("steps")), args.pop("forced", None), Path(args.pop("save")))
+        places = {name: Path(args.pop(name)) for name in ("save", "keep", "follow") if name in args}
+        run = tracing.Run(args.pop("batches"), int(args.pop("steps")), args.pop("forced", None), **places)
         return tracing.trace(self.native, self.engine, ContextSpec(**args), run, tick)
 
     def host_report(self, args: Args, _tick: Tick) -> Args:

@@ -71,12 +71,21 @@ def device(report: Report) -> Iterator[Judged]:
         floor = f", floor {words.kl(stage.floor)}" if words.known(stage.floor) else ""
         for row in stage.rows:
             ran = "" if row.dispatches is None else f"; {words.count(row.dispatches)} dispatches"
-            far = row.bar is not None and not row.kl.value <= row.bar
+            far = row.bar is not None and row.kl_same is not None and not row.kl_same.value <= row.bar
             good = not far and not row.strays and row.dispatches != 0
-            own = f", the CPU from itself {words.kl(row.kl_cpu.value)}" if row.kl_cpu else ""
-            figure = f"{words.kl(row.kl.value)} ({words.kl_range(row.kl)}{floor}{own})"
-            what = f"{words.line(row.pair)}: KL(CPU || {words.line(stage.device)}) {figure}"
+            what = f"{words.line(row.pair)}: KL(CPU || {words.line(stage.device)}) {_distances(row, floor)}"
             yield good, f"{what}; {_parting(row)}{ran}."
+
+
+def _distances(row: DeviceRow, floor: str) -> str:
+    own = f", the CPU from itself {words.kl(row.kl_cpu.value)}" if row.kl_cpu else ""
+    free = f"{words.kl(row.kl.value)} ({words.kl_range(row.kl)}{floor}{own})"
+    if row.kl_same is None:
+        return free
+    wrote = ""
+    if row.error_device is not None and row.error_cpu is not None:
+        wrote = f" (written with an error of {words.figure(row.error_device)}, CPU {words.figure(row.error_cpu)})"
+    return f"{words.kl(row.kl_same.value)} after the same rows{wrote}, each with its own {free}"
 
 
 def _parting(row: DeviceRow) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from math import isfinite
 
-from tqforge.domain.report.rows import Interval
+from tqforge.domain.report.keys import Interval
 
 #: Mean KL divergence from f16, nats per token: hardly to be told apart, close, and not the same model any more.
 CLOSE, CHANGED, BROKEN = 0.01, 0.05, 0.5

@@ -43,22 +43,21 @@ def _counts(row: OpsRow | None) -> Text:
 
 
 def device(report: Report) -> Sequence[RenderableType]:
-    """KL of the device from the CPU, of the CPU from itself, of the pair from f16 on either; where texts part."""
+    """KL of the device from the CPU with the same rows and its own, of the CPU from itself, of the pair from f16."""
     stage = next((stage for stage in figures.stages_of(report, DeviceStage) if stage.rows), None)
     if stage is None:
         return ()
     table = _table("whole model")
-    for title in ("CPU/dev", "CPU/CPU", "f16/dev", "f16/CPU", "parts", "dispatches"):
+    for title in ("same rows", "CPU/dev", "CPU/CPU", "f16/dev", "f16/CPU"):
         table.add_column(title, justify="right")
     for row in stage.rows:
         table.add_row(
             words.line(row.pair),
+            words.kl(row.kl_same.value if row.kl_same else None),
             words.kl(row.kl.value),
             words.kl(row.kl_cpu.value if row.kl_cpu else None),
             words.kl(row.kl_f16_device.value if row.kl_f16_device else None),
             words.kl(row.kl_f16_cpu.value if row.kl_f16_cpu else None),
-            words.NONE if row.parted is None else str(row.parted + 1),
-            words.NONE if row.dispatches is None else words.count(row.dispatches),
         )
     return (Padding(table, (0, 0, 1, 0)),)
 

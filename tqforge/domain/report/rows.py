@@ -1,127 +1,10 @@
-"""The rows and keys of `report.json`. Sizes are bytes, times seconds, KL divergences nats per token."""
+"""The rows of `report.json`. Sizes are bytes, times seconds, KL divergences nats per token."""
 
 from __future__ import annotations
 
-import math
-from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
-
-#: A measured figure. What came out as no finite number is NaN in memory and null in the JSON, both ways.
-Real = Annotated[
-    float,
-    BeforeValidator(lambda value: math.nan if value is None else value),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}]}),
-]
-
-
-class Status(StrEnum):
-    """What a check came to. `deferred` could not run here and says why; it never counts as passed."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    INCONCLUSIVE = "inconclusive"
-    DEFERRED = "deferred"
-    ERROR = "error"
-
-
-class Outcome(StrEnum):
-    """What one needle cell came to."""
-
-    HIT = "hit"
-    PARTIAL = "partial"
-    MISS = "miss"
-    INCONCLUSIVE = "inconclusive"
-    ERROR = "error"
-
-
-class Record(BaseModel):
-    """Base of all records: frozen, no unknown keys, no NaN in the JSON."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
-
-
-class Machine(Record):
-    system: str
-    release: str
-    arch: str
-    cpu: str
-    cores: int
-    memory: int
-    python: str
-
-
-class BuildKeys(Record):
-    """What the measured library was built from."""
-
-    base: str
-    commit: str
-    tree: str
-    series_sha256: str
-    preset: str
-    flags: tuple[str, ...]
-    compiler: str
-    stamp: str
-    version: str
-
-
-class ModelKeys(Record):
-    """What was read from the GGUF itself."""
-
-    name: str
-    file: str
-    sha256: str
-    size: int
-    arch: str
-    layers: int
-    heads: int
-    kv_heads: int
-    head_k: int
-    head_v: int
-    trained_context: int
-    vocabulary: int
-    swa_window: int | None = None
-    mla: bool = False
-    chat_template: bool = True
-
-
-class RunSettings(Record):
-    """How contexts were made; equal for all pairs of a run."""
-
-    threads: int
-    n_batch: int
-    gpu_layers: int
-    flash_attention: bool = True
-
-
-class Failure(Record):
-    """The error that ended a stage, as the command line would print it."""
-
-    kind: str
-    code: int
-    what: str
-    where: str = ""
-    remedy: str = ""
-
-
-class Check(Record):
-    """One yes-or-no question with what was expected and what was seen."""
-
-    name: str
-    status: Status
-    expected: str = ""
-    observed: str = ""
-    reason: str = ""
-    cases: int | None = None
-
-
-class Interval(Record):
-    """A figure with the bounds of its 95 % interval."""
-
-    value: Real
-    low: Real
-    high: Real
+from tqforge.domain.report.keys import Interval, Outcome, Real, Record
 
 
 class MemoryRow(Record):
@@ -253,10 +136,13 @@ class OpsRow(Record):
 class DeviceRow(Record):
     """One pair with all layers on the device, beside the CPU alone on the same tokens.
 
-    `kl` is KL(CPU || device), `kl_cpu` KL(CPU || CPU) with the same tokens one by one: a quantizer makes much of the
-    least difference. Up to `bar` `kl` is good. The two `kl_f16` are KL(f16 || pair) on one backend. The greedy texts
-    part at token `parted`: the CPU's choice leads the device's by `gap_cpu` logits on the CPU, there it trails by
-    `gap_device`. `attention` and `writes` count the Metal host's dispatches of such kernels; None elsewhere.
+    `kl_same` is KL(CPU || device) where the CPU reads the rows that the device wrote: up to `bar` it is good.
+    `error_cpu` and `error_device` are squared error over squared value of what either wrote, mean over all cache
+    tensors. `kl` is KL(CPU || device) where each reads its own cache, `kl_cpu` KL(CPU || CPU) with the same tokens one
+    by one: a quantizer makes much of the least difference, so that neither is judged. The two `kl_f16` are
+    KL(f16 || pair) on one backend. The greedy texts part at token `parted`: the CPU's choice leads the device's by
+    `gap_cpu` logits on the CPU, there it trails by `gap_device`. `attention` and `writes` count the Metal host's
+    dispatches of such kernels; None elsewhere.
     """
 
     pair: str
@@ -265,7 +151,10 @@ class DeviceRow(Record):
     kl_max: Real
     top1: Real
     kl_cpu: Interval | None = None
+    kl_same: Interval | None = None
     bar: Real | None = None
+    error_cpu: Real | None = None
+    error_device: Real | None = None
     kl_f16_device: Interval | None = None
     kl_f16_cpu: Interval | None = None
     parted: int | None = None

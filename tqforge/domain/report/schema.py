@@ -10,31 +10,33 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tqforge.domain.report.rows import (
+from tqforge.domain.report.keys import (
     BuildKeys,
     Check,
-    DeviceRow,
     Failure,
     Interval,
     Machine,
-    MemoryRow,
     ModelKeys,
+    Outcome,
+    Real,
+    Record,
+    RunSettings,
+    Status,
+)
+from tqforge.domain.report.rows import (
+    DeviceRow,
+    MemoryRow,
     NearMiss,
     Need,
     NeedleCell,
     NeedleSummary,
     OpsRow,
-    Outcome,
     PairVerdict,
     PlanRow,
     QualityRow,
-    Real,
     Recommendation,
-    Record,
-    RunSettings,
     SpeedRatio,
     SpeedRow,
-    Status,
 )
 
 SCHEMA_VERSION: Literal[1] = 1

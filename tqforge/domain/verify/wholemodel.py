@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +55,15 @@ def _quantize(program: Path, model: Path, target: Path) -> None:
         raise BuildError(f"{QUANTIZE} fails: {error.done.tail(3)}", where=str(model)) from error
 
 
+@dataclass(frozen=True)
+class Way:
+    """Batches of tokens, then `steps` single tokens: `forced`, or the most likely ones."""
+
+    batches: Sequence[Sequence[int]]
+    steps: int
+    forced: Sequence[int] | None = None
+
+
 @dataclass
 class Loaded:
     """A child that holds the model, on a device or on the CPU alone."""
@@ -68,15 +77,14 @@ class Loaded:
     def tokenize(self, text: str) -> list[int]:
         return self.session.tokenize(self.child, [text])[0]
 
-    def trace(
-        self, pair: Pair, batches: Sequence[Sequence[int]], steps: int, forced: Sequence[int] | None, tick: Tick
-    ) -> Run:
-        """Evaluate the batches, then `steps` single tokens; see adapters/llama/tracing.py."""
+    def trace(self, pair: Pair, way: Way, tick: Tick, caches: Mapping[str, Path] | None = None) -> Run:
+        """Along `way`. `caches` names the folder to `keep` or to `follow`; see adapters/llama/tracing.py."""
         save = self.session.folder / "trace.npy"
-        spec = {"k": pair.k, "v": pair.v, "n_ctx": 256, "n_batch": max(map(len, batches))}
+        spec = {"k": pair.k, "v": pair.v, "n_ctx": 256, "n_batch": max(map(len, way.batches))}
         spec |= {"threads": self.session.settings.threads, "offload": self.device is not None}
-        path = {"batches": [list(batch) for batch in batches], "steps": steps, "save": str(save)}
-        path |= {"forced": list(forced)} if forced else {}
+        path = {"batches": [list(batch) for batch in way.batches], "steps": way.steps, "save": str(save)}
+        path |= {"forced": list(way.forced)} if way.forced else {}
+        path |= {use: str(folder) for use, folder in (caches or {}).items()}
         started = time.monotonic()
         try:
             reply = self.child.call("trace", spec | path, timeout=_TIMEOUT, tick=tick)
@@ -94,6 +102,7 @@ class Loaded:
             text=reply["text"],
             graphs=reply["graphs"],
             dispatches=ran,
+            written=[(name, here, there) for name, here, there in reply["written"]],
             faults=found,
             seconds=time.monotonic() - started,
         )

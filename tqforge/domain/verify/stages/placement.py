@@ -13,6 +13,7 @@ from tqforge.domain.verify.comparing import Run
 from tqforge.domain.verify.device import Device
 from tqforge.domain.verify.session import Session
 from tqforge.domain.verify.stages.device import pairs
+from tqforge.domain.verify.wholemodel import Way
 from tqforge.errors import LoadError
 
 #: Metal's fused attention takes no such pair: its attention must be seen on the CPU, or the check is blind.
@@ -50,7 +51,7 @@ def _one(loaded: wholemodel.Loaded, pair: Pair, there: Device) -> Check:
         why = f"the Metal host is compiled without the kernels of {pair}; they are upstream's own"
         return Check(name=str(pair), status=Status.DEFERRED, reason=why)
     try:
-        seen = loaded.trace(pair, _TOKENS, 2, None, lambda _: None)
+        seen = loaded.trace(pair, Way(_TOKENS, 2), lambda _: None)
     except LoadError as error:
         where = f" ({error.where})" if error.where else ""
         return Check(name=str(pair), status=Status.FAILED, expected="a run", observed=f"{error.what}{where}")
