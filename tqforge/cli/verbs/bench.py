@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
         chosen = settings.customized(
             settings.FULL,
             stages=("speed",),
-            pairs=settings.parse_pairs(pairs) if pairs else None,
+            pairs=settings.parse_pairs(pairs) if pairs else settings.DEFAULT_PAIRS,
             speed_depths=settings.parse_fills(depths) if depths else None,
             speed_prefill=prefill,
             speed_decode=decode,

@@ -17,6 +17,8 @@ STAGES = ("source", "codec", "ops", "placement", "device", "memory", "needle", "
 _LONG = ("ops", "placement", "device", "speed")
 CONTROL = Pair("f16", "f16")
 DEFAULT_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
+#: With stock's own type of nearly as many bits as q8_0/tq3_0.
+FULL_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q5_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
 N_BATCH = 512
 
 
@@ -78,6 +80,7 @@ QUICK = Settings(
 )
 FULL = Settings(
     profile="full",
+    pairs=FULL_PAIRS,
     lengths=(512, 2048, 4096),
     depths=(0.1, 0.5, 0.9),
     seeds=(0, 1, 2),
