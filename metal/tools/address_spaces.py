@@ -132,9 +132,12 @@ def unqualified(dump: Iterable[str], kernels: Path) -> list[Unqualified]:
 ARTEFACT = re.compile(r"incompatible operand types \('[^']*vec<[^']*' and '[^']*vec<[^']*'\)")
 
 
+ERROR = re.compile(r"\berror: ")  # a missing header is a `fatal error`, and a wrong option has no place in a file
+
+
 def errors(messages: str) -> list[str]:
     """Clang's errors. In Metal vectors are no classes, so `condition ? device vector : vector` is fine there."""
-    return [m for m in messages.splitlines() if ": error: " in m and not ARTEFACT.search(m)]
+    return [m for m in messages.splitlines() if ERROR.search(m) and not ARTEFACT.search(m)]
 
 
 def main(kernels: str, out: str, mode: str = "instantiate") -> int:

@@ -66,7 +66,7 @@ def test_rows_of_another_run_are_noticed_and_read(runs: Runs, caches: Path) -> N
     with np.load(caches / "8.npz") as kept:
         rows = dict(kept)
     rows["cache_v_l3"] = rows["cache_v_l3"][::-1].copy()
-    np.savez(caches / "8.npz", allow_pickle=False, **rows)
+    np.savez(caches / "8.npz", **rows)
     moved, written = runs.trace("tq3_0/tq3_0", follow=caches)
     assert np.array_equal(free[:8], moved[:8])
     assert not np.allclose(free[8:], moved[8:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ def parse(compiler: str, tree: Tree, folder: Path, source: str, *options: str) -
     folders = [include, folder, tree.metal, tree.metal.parent]
     argv = [compiler, *spaces.CLANG_OPTIONS, "-include", include / "metal_stdlib", *(f"-I{f}" for f in folders)]
     done = subprocess.run([*argv, folder / f"{source}.metal", *options], capture_output=True, text=True, check=False)
+    assert done.returncode in {0, 1}, f"clang ended with {done.returncode}: {done.stderr[-400:]}"
+    assert done.returncode == 0 or re.search(r"\berror: ", done.stderr), "clang failed without an error"
     return done.stdout, done.stderr
 
 
@@ -35,18 +38,42 @@ def templates(tree: Tree, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def assert_right_spaces(compiler: str, tree: Tree, instantiated: Path, source: str) -> None:
+    _, messages = parse(compiler, tree, instantiated, source)
+    assert spaces.errors(messages) == [], source
+
+
+def assert_all_have_spaces(compiler: str, tree: Tree, templates: Path, source: str) -> None:
+    dump, _ = parse(compiler, tree, templates, source, "-Xclang", "-ast-dump", "-fno-color-diagnostics")
+    assert "TranslationUnitDecl" in dump
+    assert f"{tree.metal}/kernels/" in dump, "the dump does not reach the kernels"
+    assert spaces.unqualified(dump.splitlines(), tree.metal / "kernels") == [], source
+
+
 def test_no_pointer_of_a_wrong_space(compiler: str, tree: Tree, instantiated: Path) -> None:
     for source in tree.sources():
-        _, messages = parse(compiler, tree, instantiated, source)
-        assert spaces.errors(messages) == [], source
+        assert_right_spaces(compiler, tree, instantiated, source)
+
+
+def test_a_missing_header_is_an_error(compiler: str, tree: Tree, instantiated: Path) -> None:
+    (instantiated / "lost.metal").write_text('#include "no_such_header.h"\n', encoding="utf-8")
+    _, messages = parse(compiler, tree, instantiated, "lost")
+    (instantiated / "lost.metal").unlink()
+    assert any("no_such_header.h" in error for error in spaces.errors(messages))
 
 
 def test_no_pointer_without_a_space(compiler: str, tree: Tree, templates: Path) -> None:
     for source in tree.sources():
-        dump, _ = parse(compiler, tree, templates, source, "-Xclang", "-ast-dump", "-fno-color-diagnostics")
-        assert "TranslationUnitDecl" in dump
-        assert f"{tree.metal}/kernels/" in dump, "the dump does not reach the kernels"
-        assert spaces.unqualified(dump.splitlines(), tree.metal / "kernels") == [], source
+        assert_all_have_spaces(compiler, tree, templates, source)
+
+
+@pytest.mark.slow
+def test_every_source_of_the_tree(compiler: str, tree: Tree, instantiated: Path, templates: Path) -> None:
+    others = tool("sources").kernel_sources(tree.metal)
+    assert len(others) > len(tree.sources())
+    for source in sorted(others):
+        assert_right_spaces(compiler, tree, instantiated, source)
+        assert_all_have_spaces(compiler, tree, templates, source)
 
 
 PROBE = """#include "common.h"

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from check_jsonschema import main as check_jsonschema
+from click.testing import CliRunner
 from typer.exceptions import TyperException
 
 from tqforge.cli.app import app
@@ -52,6 +54,21 @@ def parsed(line: str) -> Any:
         assert name in command.commands, f"no such command: {name} in {line}"
         command = command.commands[name]
     return command.make_context(line, words)
+
+
+def linted(path: Path) -> int:
+    """GitHub's schema of workflows, as the linter carries it."""
+    return CliRunner().invoke(check_jsonschema, ["--builtin-schema", "vendor.github-workflows", str(path)]).exit_code
+
+
+def test_the_workflow_is_what_github_takes(tmp_path: Path) -> None:
+    assert linted(WORKFLOW) == 0
+    text = WORKFLOW.read_text(encoding="utf-8")
+    wrong = tmp_path / "wrong.yml"
+    for old in ("runs-on:", "steps:", "uses:"):
+        assert old in text
+        wrong.write_text(text.replace(old, f"x{old}", 1), encoding="utf-8")
+        assert linted(wrong) == 1, old
 
 
 @pytest.mark.parametrize("line", command_lines())

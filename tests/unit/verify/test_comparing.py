@@ -139,6 +139,15 @@ def test_the_run_with_the_same_rows_gives_their_kl_and_their_errors() -> None:
     assert (without.kl_same, without.error_cpu, without.error_device) == (None, None, None)
 
 
+def test_a_reference_that_was_not_on_the_cpu_is_noticed() -> None:
+    cpu = logits()
+    graph = {"splits": 2, "nodes": [{"op": "FLASH_ATTN", "backend": "MTL0", "count": 30, "first": "node_21"}]}
+    wrong = Both("q/q", PROMPT, Run(cpu, []), Run(cpu, [], graphs=[graph]))
+    found = comparing.row(wrong, None, "MTL0")
+    assert "the CPU's own run had FLASH_ATTN on MTL0" in found.note
+    assert comparing.verdict([FLOOR, found.model_copy(update={"pair": "q/q"})])[0] is Status.FAILED
+
+
 def test_the_cpu_alone_is_compared_with_itself() -> None:
     cpu, moved = logits(), logits()
     one = both("q/q", cpu, cpu)

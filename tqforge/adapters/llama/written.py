@@ -55,7 +55,7 @@ class Written(CacheProbe):
             raise LoadError(f"{SET_ROWS} was not seen for {', '.join(sorted(self._theirs))}.")
         if self._keep:
             rows = {tensor.name: self._read(tensor) for tensor in self.tensors()}
-            np.savez(self._keep / f"{self._start}.npz", allow_pickle=False, **rows)
+            np.savez(self._keep / f"{self._start}.npz", **rows)  # type: ignore[arg-type] # its own switch is a bool
 
     def errors(self) -> list[tuple[str, float, float]]:
         """Per cache tensor: squared error over squared value, of what was written here and of what was there."""

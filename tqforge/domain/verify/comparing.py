@@ -20,6 +20,7 @@ FACTOR, SLACK = 2.0, 1e-3
 #: The squared error of what the device writes may be this many times the CPU's, and this much more.
 WRITE_FACTOR, WRITE_SLACK = 1.1, 1e-4
 CONTROL = "f16/f16"
+_CPU = "CPU"
 _BLOCK = 4
 
 
@@ -94,7 +95,7 @@ def row(both: Both, control: Both | None, device: str) -> DeviceRow:
         attention=_count(ran, "flash_attn_ext"),
         writes=_count(ran, "set_rows"),
         seconds=round(both.device.seconds, 1),
-        note=both.device.faults,
+        note="; ".join(filter(None, (both.device.faults, _not_on_the_cpu(both)))),
     )
 
 
@@ -126,6 +127,13 @@ def strays(graphs: Sequence[Mapping[str, Any]], device: str) -> tuple[str, ...]:
                 key = (node["op"], node["backend"])
                 worst[key] = max(worst.get(key, (0, "")), (node["count"], node["first"]))
     return tuple(f"{op} on {where} ({count}, first {first})" for (op, where), (count, first) in sorted(worst.items()))
+
+
+def _not_on_the_cpu(both: Both) -> str:
+    """A reference that ran on the device as well would agree with it, right or wrong."""
+    runs = [run for run in (both.cpu, both.single, both.same) if run]
+    found = {stray for run in runs for stray in strays(run.graphs, _CPU)}
+    return f"the CPU's own run had {', '.join(sorted(found))}" if found else ""
 
 
 def placed(graphs: Sequence[Mapping[str, Any]], device: str) -> dict[str, int]:
