@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
-from sources import kernel_sources
-
 _SHARED = ("common.h", "dequantize.h", "quantize.h", "fa_common.metal", "fa_vec_common.metal")
-_DROPPED = re.compile(r'#include "(?:common\.h|dequantize\.h|quantize\.h|fa_common\.metal|fa_vec_common\.metal)"|#pragma once')
+_DROPPED = re.compile(
+    r'#include "(?:common\.h|dequantize\.h|quantize\.h|fa_common\.metal|fa_vec_common\.metal)"|#pragma once'
+)
 _INLINED = {"__embed_ggml-common.h__": "../ggml-common.h", '#include "ggml-metal-impl.h"': "ggml-metal-impl.h"}
-_PIPELINE = re.compile(r'\[\[host_name\("([^"]+)"\)\]\]')
+_PIPELINE = re.compile(r'\[\[host_name\("([^"]+)"\s*\)\]\]')
 
 
 def text(metal: Path, name: str) -> str:
@@ -32,16 +33,18 @@ def text(metal: Path, name: str) -> str:
     return "".join(lines)
 
 
-def measure(metal: Path) -> tuple[int, int]:
-    """Bytes of embedded source, and the pipelines it names."""
-    texts = [text(metal, name) for name in sorted(kernel_sources(metal))]
-    names = {name for embedded in texts for name in _PIPELINE.findall(embedded)}
-    return sum(len(embedded.encode()) for embedded in texts), len(names)
+def measure(metal: Path, names: Iterable[str]) -> tuple[int, int]:
+    """Bytes of embedded source of these kernel sources, and the pipelines they name."""
+    texts = [text(metal, name) for name in sorted(names)]
+    pipelines = {name for embedded in texts for name in _PIPELINE.findall(embedded)}
+    return sum(len(embedded.encode()) for embedded in texts), len(pipelines)
 
 
 def main(*folders: str) -> int:
+    from sources import kernel_sources  # noqa: PLC0415 - a script's own folder is on its path
+
     for folder in folders:
-        size, pipelines = measure(Path(folder))
+        size, pipelines = measure(Path(folder), kernel_sources(Path(folder)))
         sys.stdout.write(f"{folder}: {size:,} bytes of embedded source, {pipelines:,} pipelines\n")
     return 0
 

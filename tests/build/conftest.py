@@ -80,6 +80,13 @@ def native(request: pytest.FixtureRequest) -> Native:
 
 
 @pytest.fixture(scope="session")
+def checkout(request: pytest.FixtureRequest) -> Path:
+    """The patched tree. TQFORGE_TEST_TREE names another."""
+    named = os.environ.get("TQFORGE_TEST_TREE")
+    return Path(named) if named else Path(request.getfixturevalue("real").stamp.checkout)
+
+
+@pytest.fixture(scope="session")
 def child(native: Native, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child]:
     """A child with library and model loaded, shared by tests that do not harm it."""
     log = tmp_path_factory.mktemp("child") / "llama.log"

@@ -1,7 +1,10 @@
-"""The C codec against the NumPy reference, block for block."""
+"""The C codec, and gguf-py's, against the NumPy reference, block for block."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,3 +62,29 @@ def test_a_million_normal_values(encode: Encode) -> None:
 def test_the_library_has_both_encoders(child: Child) -> None:
     names = child.call("encoders", {"type": "tq3_0"}, timeout=60)["encoders"]
     assert names == ["quantize_row_tq3_0_ref", "quantize_row_tq3_0"]
+
+
+PROGRAM = """
+import sys
+import numpy as np
+import gguf
+from gguf import quants
+assert gguf.__file__.startswith(sys.argv[1]), gguf.__file__
+kind = gguf.GGMLQuantizationType.TQ3_0
+packed = quants.quantize(np.load(sys.argv[2]), kind)
+np.savez(sys.argv[3], packed=packed, values=quants.dequantize(packed, kind))
+"""
+
+
+def test_gguf_py_of_the_tree_gives_the_same_bytes(checkout: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(12)
+    scales = np.exp(rng.uniform(-20, 9, (4096, 1)))
+    blocks = (rng.standard_normal((4096, 32)) * scales).astype(np.float32)
+    blocks[:4] = [[0.0], [1.0], [np.nan], [np.inf]]
+    np.save(tmp_path / "in.npy", blocks)
+    package, out = checkout / "gguf-py", tmp_path / "out.npz"
+    argv = [sys.executable, "-c", PROGRAM, package, tmp_path / "in.npy", out]
+    subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(package)}, check=True)
+    with np.load(out) as made:
+        assert np.array_equal(made["packed"], codec.encode(blocks))
+        assert np.array_equal(made["values"], codec.decode(codec.encode(blocks)), equal_nan=True)
