@@ -23,6 +23,17 @@ kernel void same_value_written_by_all(device const float *, device float * out, 
     out[tid] = shared[0] + (float) lane + (float) simdgroup;
 }
 
+kernel void written_after_the_own_simdgroup_read(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+    shared[tid] = in[tid];
+    FENCE;
+    const float all = shared[0] + shared[32]; // over at the next barrier, for all SIMD groups
+    FENCE;
+    const float first = shared[32*simdgroup];
+    simdgroup_barrier(mem_flags::mem_threadgroup);
+    if (lane == 0) shared[tid] = 1.0f;
+    out[tid] = all + first + (float) lane;
+}
+
 kernel void race_read(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
     shared[tid] = in[tid];
     out[tid] = shared[tid ^ 1] + (float) lane + (float) simdgroup;
@@ -32,6 +43,25 @@ kernel void race_across_simdgroups(device const float * in, device float * out, 
     shared[tid] = in[tid];
     simdgroup_barrier(mem_flags::mem_threadgroup); // orders the own SIMD group only
     out[tid] = shared[63 - tid] + (float) lane + (float) simdgroup;
+}
+
+// the order decides which SIMD group reads last: a writer in each of the two
+kernel void race_write_after_read_0(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+    shared[tid] = in[tid];
+    FENCE;
+    const float x = shared[0];
+    simdgroup_barrier(mem_flags::mem_threadgroup); // the read is over in the own SIMD group only
+    if (tid == 0) shared[0] = 1.0f;
+    out[tid] = x + (float) lane + (float) simdgroup;
+}
+
+kernel void race_write_after_read_1(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+    shared[tid] = in[tid];
+    FENCE;
+    const float x = shared[0];
+    simdgroup_barrier(mem_flags::mem_threadgroup); // the read is over in the own SIMD group only
+    if (tid == 32) shared[0] = 1.0f;
+    out[tid] = x + (float) lane + (float) simdgroup;
 }
 
 kernel void race_behind_mem_none(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
@@ -124,8 +154,8 @@ kernel void matrix_pointer_not_uniform(device const float * in, device float * o
 }
 
 #define REGISTER(name) METAL_HOST_KERNEL(#name, name)
-REGISTER(good) REGISTER(same_value_written_by_all)
-REGISTER(race_read) REGISTER(race_across_simdgroups) REGISTER(race_behind_mem_none) REGISTER(race_write) REGISTER(race_in_kernel_variable)
+REGISTER(good) REGISTER(same_value_written_by_all) REGISTER(written_after_the_own_simdgroup_read)
+REGISTER(race_read) REGISTER(race_across_simdgroups) REGISTER(race_write_after_read_0) REGISTER(race_write_after_read_1) REGISTER(race_behind_mem_none) REGISTER(race_write) REGISTER(race_in_kernel_variable)
 REGISTER(uninitialized) REGISTER(uninitialized_kernel_variable)
 REGISTER(beyond_threadgroup_memory) REGISTER(beyond_kernel_variable) REGISTER(beyond_input) REGISTER(beyond_output)
 REGISTER(barrier_in_branch) REGISTER(barrier_after_return) REGISTER(two_barriers) REGISTER(lanes_apart) REGISTER(shuffle_from_a_returned_lane) REGISTER(matrix_pointer_not_uniform)

@@ -30,19 +30,24 @@ bool Shadow::ordered(const Touch & before, Progress now, const GpuThread & threa
         || (before.thread/SIMD_WIDTH == (int) thread.simdgroup && before.at.simdgroup != now.simdgroup);
 }
 
+void Shadow::remember_read(Cell & c, const Touch & now) {
+    if (c.read.thread/SIMD_WIDTH != now.thread/SIMD_WIDTH) c.far_read = c.read;
+    else if (c.read.thread != now.thread) c.other_read = c.read;
+    c.read = now;
+}
+
 void Shadow::read(Cell & c, Site site, const GpuThread & thread) {
     if (c.write.thread < 0) {
         if (!already_found("uninitialized-read", site, {})) add_error("uninitialized-read", "read of threadgroup memory that nobody has written", site);
     } else if (!ordered(c.write, fences(thread), thread)) {
         if (!already_found("read-write-race", site, c.write.site)) add_error("read-write-race", "read of threadgroup memory, no barrier after another thread's write", site, c.write.site);
     }
-    if (c.read.thread != (int) thread.thread) c.other_read = c.read;
-    c.read = {site, meetings(thread), (int16_t) thread.thread};
+    remember_read(c, {site, meetings(thread), (int16_t) thread.thread});
 }
 
 // true: another unordered write was there
 bool Shadow::write(Cell & c, Site site, const GpuThread & thread) {
-    for (const Touch * r : {&c.read, &c.other_read}) {
+    for (const Touch * r : {&c.read, &c.other_read, &c.far_read}) {
         if (ordered(*r, meetings(thread), thread) || already_found("read-write-race", site, r->site)) continue;
         add_error("read-write-race", "write to threadgroup memory that another thread may still be reading", site, r->site);
     }
@@ -58,7 +63,7 @@ void Shadow::access(const char * base, size_t offset, size_t n, Access access, S
         Cell & c = cells[i];
         if (c.generation != generation) {
             c.generation = generation;
-            c.write.thread = c.read.thread = c.other_read.thread = -1;
+            c.write.thread = c.read.thread = c.other_read.thread = c.far_read.thread = -1;
         }
         if (access != Access::WRITE) read(c, site, thread);
         if (access != Access::READ) {

@@ -13,6 +13,8 @@ ORDERS = ["reverse", "forward", "shuffle:1", "shuffle:2", "wild:1"]
 FAULTS = {
     "race_read": "read-write-race",
     "race_across_simdgroups": "read-write-race",
+    "race_write_after_read_0": "read-write-race",
+    "race_write_after_read_1": "read-write-race",
     "race_behind_mem_none": "read-write-race",
     "race_write": "write-write-race",
     "race_in_kernel_variable": "read-write-race",
@@ -63,6 +65,13 @@ def test_a_kernel_without_fault_computes_and_nothing_is_found(host: Host, order:
 
 
 @pytest.mark.parametrize("order", ORDERS)
+def test_a_write_behind_the_reads_of_its_own_simd_group_is_no_race(host: Host, order: str) -> None:
+    report = run(host, "written_after_the_own_simdgroup_read", order)
+    assert (report.code, report.findings()) == (0, []), report.describe()
+    assert [float(x) for x in report.output.split()] == [32 + i // 32 * 32 + i % 32 for i in range(64)]
+
+
+@pytest.mark.parametrize("order", ORDERS)
 def test_equal_values_written_by_all_threads_are_no_race(host: Host, order: str) -> None:
     report = run(host, "same_value_written_by_all", order)
     assert (report.code, report.findings()) == (0, []), report.describe()
@@ -70,7 +79,7 @@ def test_equal_values_written_by_all_threads_are_no_race(host: Host, order: str)
 
 def test_every_kernel_of_the_file_is_judged() -> None:
     kernels = set(re.findall(r"^kernel void (\w+)\(", "\n".join(SOURCE), re.M))
-    assert kernels == {*FAULTS, "good", "same_value_written_by_all"}
+    assert kernels == {*FAULTS, "good", "same_value_written_by_all", "written_after_the_own_simdgroup_read"}
 
 
 def test_a_process_without_a_dispatch_fails_when_one_is_expected(host: Host) -> None:
