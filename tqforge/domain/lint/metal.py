@@ -10,11 +10,13 @@ from typing import Any
 from tqforge.domain.lint.cmachine import Machine
 from tqforge.domain.lint.content import HEADER, enum_values, new_values
 from tqforge.domain.lint.csubset import CError, Node, parse_function
+from tqforge.domain.lint.fatuning import Variants
 from tqforge.domain.lint.subject import Deferred, Finding, Rule, Subject, Tree
 
 FOLDER = "ggml/src/ggml-metal"
 DEVICE = f"{FOLDER}/ggml-metal-device.m"
 DISPATCH = f"{FOLDER}/ggml-metal-ops.cpp"
+TUNING = f"{FOLDER}/ggml-metal-tuning.cpp"
 TRAITS = "ggml/src/ggml.c"
 _SUPPORTS, _MUL_MAT = "ggml_metal_device_supports_op", "ggml_metal_supports_mul_mat_op"
 _USE_F16 = "ggml_metal_op_flash_attn_ext_use_kv_f16"
@@ -50,9 +52,12 @@ def is_stored(tree: Tree, kind: str) -> bool:
 
 
 class Answers:
-    """What `supports_op` says, by running it; `dispatch` decides which attention goes through f16 copies."""
+    """What `supports_op` says, by running it.
 
-    def __init__(self, text: str, dispatch: str = "") -> None:
+    `dispatch` decides which attention goes through f16 copies, `tuning` in which variants of the vec kernels.
+    """
+
+    def __init__(self, text: str, dispatch: str = "", tuning: str = "") -> None:
         self._body = parse_function(text, _SUPPORTS)
         functions: dict[str, Any] = {"ggml_op_is_empty": lambda op: op in _EMPTY}
         mul_mat = self._optional(text)
@@ -66,6 +71,7 @@ class Answers:
         self.sizes = sorted({int(number) for number in re.findall(r"\b(\d{2,3})\b", text) if int(number) % 8 == 0})
 
         self._use_f16 = self._optional(dispatch, _USE_F16)
+        self.variants = Variants(tuning, dispatch)
 
     @staticmethod
     def _optional(text: str, name: str = _MUL_MAT) -> Node | None:
@@ -125,7 +131,9 @@ def _attention(answers: Answers, kind: str, types: list[str]) -> Iterator[tuple[
         sizes = f"dk{dk}_dv{dv}"
         name = short(k) if k == v else f"{short(k)}_{short(v)}"
         kernels = [f"kernel_flash_attn_ext_f16_{sizes}", f"kernel_flash_attn_ext_kv_{short(kind)}_f16"]
-        kernels += [f"kernel_flash_attn_ext_vec_{name}_{sizes}"] if dk % _BLOCK == 0 else []
+        if dk % _BLOCK == 0:
+            suffixes = ["", *answers.variants.suffixes((k, v), dk, dv)]
+            kernels += [f"kernel_flash_attn_ext_vec_{name}_{sizes}{suffix}" for suffix in suffixes]
         kernels += [f"kernel_flash_attn_ext_{name}_{sizes}"] if k == v and answers.needs_matrix_kernel(op) else []
         yield f"FLASH_ATTN_EXT K {short(k)} ({dk}), V {short(v)} ({dv})", kernels
 
@@ -159,7 +167,7 @@ def advertised_is_instantiated(subject: Subject) -> Iterator[Finding | Deferred]
         yield Deferred(f"{DEVICE} is not in the tree" if device is None else "the series adds no type")
         return
     try:
-        answers = Answers(device, subject.after.read(DISPATCH) or "")
+        answers = Answers(device, subject.after.read(DISPATCH) or "", subject.after.read(TUNING) or "")
         types = [name for name in enum_values(header, "ggml_type") if not name.endswith("COUNT")]
         ops = [name for name in enum_values(header, "ggml_op") if not name.endswith("COUNT")]
         kernels = kernel_names(subject.after)
