@@ -82,10 +82,11 @@ static Outcome copy_to(ggml_backend_t backend, ggml_type type) {
     return o;
 }
 
-static Outcome read(ggml_backend_t backend, ggml_type type, bool rows) {
+// GET_ROWS, or CPY to a type
+static Outcome read(ggml_backend_t backend, ggml_type type, bool rows, ggml_type to = GGML_TYPE_F32) {
     Graph g(backend);
     auto src = g.tensor(type, ROW, ROWS), index = rows ? g.tensor(GGML_TYPE_I32, INDICES) : nullptr;
-    auto out = rows ? ggml_get_rows(g.context(), src, index) : ggml_cpy(g.context(), src, g.tensor(GGML_TYPE_F32, ROW, ROWS));
+    auto out = rows ? ggml_get_rows(g.context(), src, index) : ggml_cpy(g.context(), src, g.tensor(to, ROW, ROWS));
     g.allocate(out);
     const Bytes q = quantized(type, difficult_rows(ROWS), ROW);
     auto order = row_order();
@@ -100,7 +101,7 @@ static Outcome read(ggml_backend_t backend, ggml_type type, bool rows) {
     const Floats x = dequantized(type, q, (size_t) ROW*ROWS);
     std::vector<double> expected;
     for (int i : order) expected.insert(expected.end(), &x[i*ROW], &x[i*ROW] + ROW);
-    const double e = nmse(get<float>(out), expected), limit = 1e-12;
+    const double e = nmse(dequantized(to, get<uint8_t>(out), expected.size()), expected), limit = to == GGML_TYPE_F16 ? 1e-7 : 1e-12;
     return {ran && e <= limit, e, limit, ""};
 }
 
@@ -111,6 +112,7 @@ std::vector<Case> row_cases(ggml_type type) {
         {"SET_ROWS i32 " + name, [=](ggml_backend_t b) { return set_rows<int32_t>(b, type); }},
         {"CPY f32 to " + name,   [=](ggml_backend_t b) { return copy_to(b, type); }},
         {"CPY " + name + " to f32", [=](ggml_backend_t b) { return read(b, type, false); }},
+        {"CPY " + name + " to f16", [=](ggml_backend_t b) { return read(b, type, false, GGML_TYPE_F16); }},
         {"GET_ROWS " + name,     [=](ggml_backend_t b) { return read(b, type, true); }},
     };
 }
@@ -176,9 +178,10 @@ std::vector<Case> vec_cases(const Pair & pair, int dk, int dv) {
 // one query over many entries, for counting what a kernel executes
 std::vector<Case> long_case(const Pair & pair, int dk, int dv) { return attention_cases(pair, {{dk, dv, 1, 1, 1, 4096, true}}); }
 
-// the least that shows a kernel of a head size to be right, in its vec and matrix form
+// The least that shows the kernels of a head size to be right: vec and matrix form, and the vec variant for long caches, which the tuning
+// table may choose from 1,024 entries on.
 std::vector<Case> size_cases(const Pair & pair, int dk, int dv) {
-    return attention_cases(pair, {{dk, dv, 2, 1, 2, 70, true}, {dk, dv, 1, 1, 20, 40, true}});
+    return attention_cases(pair, {{dk, dv, 2, 1, 2, 70, true}, {dk, dv, 1, 1, 20, 40, true}, {dk, dv, 1, 1, 1, 1024 + 1, true}});
 }
 
 std::vector<Case> matrix_cases(const Pair & pair, int dk, int dv) {

@@ -118,17 +118,37 @@ def test_the_matrix_kernel_is_reached(host: Host, tree: Tree, pair: str) -> None
 HEADS = ["32", "96", "96/64", "192", "192/128", "256", "320/256", "512", "576/512"]
 
 
+@functools.cache
+def run_sizes(host: Host, pair: str) -> Report:
+    heads = [a for h in HEADS for a in ("--heads", h)]
+    return host.direct("--pair", pair, *heads, "--suite", "sizes")
+
+
 @pytest.mark.parametrize("pair", OWN)
 def test_all_head_sizes(host: Host, tree: Tree, pair: str) -> None:
     require(tree, pair)
-    heads = [a for h in HEADS for a in ("--heads", h)]
-    report = host.direct("--pair", pair, *heads, "--suite", "sizes")
+    report = run_sizes(host, pair)
     assert_clean(report)
     key, value = pair.split("/")
     stem = "kernel_flash_attn_ext_vec_" + (key if key == value else f"{key}_{value}")
     assert {
         f"{stem}_dk{dk}_dv{dv or dk}" for dk, _, dv in (h.partition("/") for h in HEADS)
     } <= report.dispatches.keys()
+
+
+def test_every_kernel_of_the_type_is_dispatched(host: Host, tree: Tree) -> None:
+    """What was never executed was never checked: variants for long caches and rare copies as well."""
+    require(tree, "tq3_0/tq3_0")
+    sources = "".join(p.read_text(encoding="utf-8") for p in (tree.metal / "kernels").iterdir())
+    kernels = set(re.findall(r'host_name\(\s*"(\w*tq3_0\w*)"\s*\)', sources))
+    ran = {
+        n
+        for pair in OWN
+        for r in (run_cases(host, pair, "check", "reverse"), run_sizes(host, pair))
+        for n in r.dispatches
+    }
+    assert kernels
+    assert kernels - ran == set(), "kernels that no case of the checking build dispatches"
 
 
 BACKEND_OPS = [
