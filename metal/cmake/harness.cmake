@@ -1,4 +1,4 @@
-add_executable(metal-host-direct harness/main.cpp harness/cases.cpp harness/graph.cpp harness/reference.cpp)
+add_executable(metal-host-direct harness/main.cpp harness/cases.cpp harness/rows.cpp harness/blocks.cpp harness/graph.cpp harness/reference.cpp)
 target_include_directories(metal-host-direct PRIVATE "${LLAMA_DIR}/ggml/include")
 target_compile_options(metal-host-direct PRIVATE -Wall -Wextra -O2)
 target_link_libraries(metal-host-direct PRIVATE "${LLAMA_LIB_DIR}/libggml.so" "${LLAMA_LIB_DIR}/libggml-base.so")

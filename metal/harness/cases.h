@@ -13,6 +13,7 @@ struct Case {
 };
 
 std::vector<Case> row_cases(ggml_type type);                // SET_ROWS, GET_ROWS, CPY both ways
+std::vector<Case> block_cases(ggml_type type);              // the encoder over many blocks, for a type that defines the bytes of each
 std::vector<Case> vec_cases(const Pair & pair, int dk, int dv);
 std::vector<Case> matrix_cases(const Pair & pair, int dk, int dv);
 std::vector<Case> long_case(const Pair & pair, int dk, int dv);

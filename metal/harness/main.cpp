@@ -1,4 +1,4 @@
-// usage: metal-host-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|vec|matrix|sizes|long]... [--force Q/NE]...
+// usage: metal-host-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|blocks|vec|matrix|sizes|long]... [--force Q/NE]...
 // --force runs the vec cases once more with the kernel variant for Q queries and NE elements, instead of the tuned one.
 // Exit: 0 all well, 1 a case fell short, 2 usage, 77 a named type is not in this tree (nothing was judged).
 #include "cases.h"
@@ -10,7 +10,7 @@
 struct Options {
     std::vector<std::string> pairs, heads, suites, forced;
     static int usage(const char * what) {
-        fprintf(stderr, "%s\nusage: metal-host-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|vec|matrix|sizes|long]... [--force Q/NE]...\n", what);
+        fprintf(stderr, "%s\nusage: metal-host-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|blocks|vec|matrix|sizes|long]... [--force Q/NE]...\n", what);
         return 2;
     }
 };
@@ -41,6 +41,7 @@ static std::vector<Case> cases_of(const Options & o, const Pair & pair) {
     auto append = [&](const std::vector<Case> & v) { all.insert(all.end(), v.begin(), v.end()); };
     for (const std::string & suite : o.suites) {
         if (suite == "rows" && pair.k == pair.v) append(row_cases(pair.k));
+        if (suite == "blocks" && pair.k == pair.v) append(block_cases(pair.k));
         for (const std::string & h : o.heads) {
             const auto [dk, dv] = split(h);
             const auto vec = vec_cases(pair, atoi(dk.c_str()), atoi(dv.c_str()));

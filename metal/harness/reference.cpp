@@ -47,5 +47,5 @@ double nmse(const Floats & got, const std::vector<double> & expected) {
         error += d*d;
         power += expected[i]*expected[i];
     }
-    return error/power;
+    return error == 0 ? 0 : error/power;
 }

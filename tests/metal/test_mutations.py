@@ -110,6 +110,25 @@ TQ3_0 = {
     "boundary-of-another-scale": Planted(
         Change("kernels/quantize.h", "kbounds_tq3_0[ib + 2])", "kbounds_tq3_0[ib + 1])", ("quantize",)), "rows", WRONG
     ),
+    # seen by a rounding of the scale in one block of some thousands
+    "norm-in-plain-floats": Planted(
+        Change("kernels/quantize.h", "return float2(t, e - (t - s));", "return float2(s, 0.0f);", ("quantize",)),
+        "blocks",
+        WRONG,
+    ),
+    "root-of-one-float": Planted(
+        Change(
+            "kernels/quantize.h", "return r + (fma(-r, r, a[0]) + a[1])/(2.0f*r);", "return sqrt(a[0]);", ("quantize",)
+        ),
+        "blocks",
+        WRONG,
+    ),
+    "infinity-for-a-block-without-scale": Planted(
+        Change("kernels/quantize.h", "(ushort) 0x7e00", "(ushort) 0x7c00", ("quantize",)), "blocks", WRONG
+    ),
+    "codes-in-a-block-of-zeros": Planted(
+        Change("kernels/quantize.h", "sum_sq[0] < 1e-20f", "sum_sq[0] < 1e-30f", ("quantize",)), "blocks", WRONG
+    ),
     "unpacking-shift": Planted(
         Change("kernels/dequantize.h", ">> (4*(il & 1)), xb->d", ">> (3*(il & 1)), xb->d", ("fa_tq3_0",)), "vec", WRONG
     ),

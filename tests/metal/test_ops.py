@@ -46,6 +46,16 @@ def test_cases_agree_with_float64(host: Host, tree: Tree, pair: str, order: str,
     assert re.search(r"^[1-9]\d* cases, 0 failed$", report.output, re.M)
 
 
+@pytest.mark.parametrize("variant", ["check", "fast"])
+def test_the_encoder_writes_the_bytes_of_the_cpu(host: Host, tree: Tree, variant: str) -> None:
+    """Rounding differs in one block of thousands, if at all; NaN, infinity and what has no scale have bytes too."""
+    require(tree, "tq3_0/tq3_0")
+    report = host.direct("--pair", "tq3_0/tq3_0", "--suite", "blocks", variant=variant)
+    assert_clean(report)
+    assert "CPY f32 to tq3_0: at the limits" in report.output
+    assert sum(int(n) for n in re.findall(r"SET_ROWS.* in (\d+) blocks", report.output)) >= 50_000
+
+
 @pytest.mark.parametrize("pair", ["q4_0/q4_0", *OWN])
 @pytest.mark.parametrize("family", ["0", "8"])
 def test_other_gpu_families(host: Host, tree: Tree, pair: str, family: str) -> None:
