@@ -2,6 +2,7 @@
 #include "host.h"
 #include "ggml-impl.h"
 #include "ggml-backend-impl.h"
+#include "ggml-metal-ops.h"
 #include <sys/mman.h>
 #include <algorithm>
 #include <cstring>
@@ -10,6 +11,26 @@
 static std::map<const char *, size_t> op_tensors;  // of the running op: start and size
 
 void metal_host_begin_op() { op_tensors.clear(); }
+
+static void add_extent(const char * p, size_t n) {
+    size_t & known = op_tensors[p];
+    known = std::max(known, n);
+}
+
+// A result may be followed by scratch space of its op. The parts of attention's are extents of their own, so that an overrun from one
+// into the next is seen; any other op's is one extent with the result.
+static void add_result(const ggml_tensor * t) {
+    const char * p = (const char *) t->data;
+    if (t->op != GGML_OP_FLASH_ATTN_EXT) return add_extent(p, ggml_backend_buffer_get_alloc_size(t->buffer, t));
+    add_extent(p, ggml_nbytes(t));
+    p += ggml_nbytes(t);
+    for (auto size : {ggml_metal_op_flash_attn_ext_extra_pad, ggml_metal_op_flash_attn_ext_extra_blk, ggml_metal_op_flash_attn_ext_extra_tmp,
+                      ggml_metal_op_flash_attn_ext_extra_kv_f16, ggml_metal_op_flash_attn_ext_extra_idx}) {
+        const size_t n = size(t);
+        if (n) add_extent(p, n);
+        p += n;
+    }
+}
 
 metal_host::Extent metal_host_tensor_extent(const ggml_metal_buffer & b, size_t offset) {
     const char * p = b.data + offset;
@@ -54,14 +75,13 @@ bool ggml_metal_buffer_cpy_tensor(ggml_metal_buffer_t, const ggml_tensor * s, gg
 
 ggml_metal_buffer_id ggml_metal_buffer_get_id(ggml_metal_buffer_t b, const ggml_tensor * t) {
     const char * p = (const char *) t->data;
-    size_t n = ggml_nbytes(t);
+    const size_t n = ggml_nbytes(t);
     if (p < b->data || p + n > b->data + b->size) {
         metal_host::report_error("tensor-outside-buffer", t->name);
         return {nullptr, 0};
     }
-    if (!t->view_src && t->buffer) n = std::max(n, ggml_backend_buffer_get_alloc_size(t->buffer, t)); // scratch space behind the result
-    size_t & known = op_tensors[p];
-    known = std::max(known, n);
+    if (!t->view_src && t->buffer) add_result(t);
+    else add_extent(p, n);
     return {b, (size_t) (p - b->data)};
 }
 

@@ -100,6 +100,12 @@ Q4_0 = {
     ),
 }
 
+Q4_0["padding-past-its-part-of-the-scratch"] = Planted(
+    Change("kernels/fa_aux.metal", "v_pad    = k_pad + args.nb11", "v_pad    = k_pad + 3*args.nb11", ("fa_aux",)),
+    "matrix",
+    "device-out-of-bounds",
+)
+
 TQ3_0 = {
     "packing-shift": Planted(
         Change("kernels/quantize.h", "4 + n : 3 - n) << 3*j", "4 + n : 3 - n) << 2*j", ("quantize",)), "rows", WRONG
