@@ -56,6 +56,7 @@ std::vector<Case> vec_cases(const Pair & pair, int dk, int dv) {
         {dk, dv, 1, 1, 1, 4096 + 77, true},                 // four SIMD groups, split work groups and the reduction
         {dk, dv, 3, 3, 2, 96, true, true, 8.0f, 0},         // sinks, ALiBi with a head count that is no power of two
         {dk, dv, 2, 2, 1, 64, true, false, 0, 10.0f},       // soft cap
+        {dk, dv, 1, 1, 2, 70},                              // padding without a mask
     };
     return attention_cases(pair, all);
 }

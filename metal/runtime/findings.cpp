@@ -43,7 +43,7 @@ void add(const char * severity, const char * kind, const std::string & text, Sit
     if (count_again(k) || findings.size() >= MAX_FINDINGS) return;
     Finding f{severity, kind, current ? current->name : "", text, "", site, other, 1};
     if (!strcmp(severity, "error")) {
-        if (const Suppression * s = find_suppression(kind, site, other)) {
+        if (const Suppression * s = find_suppression(kind, f.kernel, site, other)) {
             f.severity = "known";
             f.known_as = s->id;
         } else {

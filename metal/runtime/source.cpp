@@ -27,9 +27,10 @@ static std::string line_text(const std::string & path, int line) {
     return line >= 1 && line <= (int) it->second.size() ? it->second[line - 1] : "";
 }
 
+// line 0: one access that the compiler made of those of several lines
 static Place place(const std::string & path, int line) {
     const size_t slash = path.rfind('/');
-    return {slash == path.npos ? path : path.substr(slash + 1), line, line_text(path, line)};
+    return {slash == path.npos ? path : path.substr(slash + 1), line, line ? line_text(path, line) : "(merged lines)"};
 }
 
 static bool is_host_header(const std::string & path) {

@@ -1,7 +1,9 @@
 #include "suppressions.h"
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <fnmatch.h>
 
 namespace metal_host {
 
@@ -27,18 +29,27 @@ static std::vector<Suppression> load() {
         if (k == "kind") s.kind = v;
         if (k == "file") s.file = v;
         if (k == "text") s.text = v;
+        if (k == "against") s.against.push_back(v);
+        if (k == "kernel") s.kernels.push_back(v);
     }
     return all;
 }
 
-static bool matches(const Suppression & s, const Places & places) {
-    for (const Place & p : places) if (p.file == s.file && p.text == s.text) return true;
-    return false;
+static bool is_at(const std::string & file, const std::string & text, const Places & places) {
+    return std::any_of(places.begin(), places.end(), [&](const Place & p) { return p.file == file && p.text == text; });
 }
 
-const Suppression * find_suppression(const std::string & kind, Site site, Site) {
+static bool matches(const Suppression & s, const std::string & kind, const std::string & kernel, Site site, Site other) {
+    if (s.kind != kind || !is_at(s.file, s.text, site.places())) return false;
+    const auto is_kernel = [&](const std::string & pattern) { return fnmatch(pattern.c_str(), kernel.c_str(), 0) == 0; };
+    const auto is_other = [&](const std::string & text) { return other.key() && is_at(s.file, text, other.places()); };
+    return (s.kernels.empty() || std::any_of(s.kernels.begin(), s.kernels.end(), is_kernel))
+        && (s.against.empty() || std::any_of(s.against.begin(), s.against.end(), is_other));
+}
+
+const Suppression * find_suppression(const std::string & kind, const std::string & kernel, Site site, Site other) {
     static const std::vector<Suppression> all = load();
-    for (const Suppression & s : all) if (s.kind == kind && matches(s, site.places())) return &s;
+    for (const Suppression & s : all) if (matches(s, kind, kernel, site, other)) return &s;
     return nullptr;
 }
 

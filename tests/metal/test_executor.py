@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hosttools import METAL, Host, Report
@@ -75,6 +76,31 @@ def test_a_write_behind_the_reads_of_its_own_simd_group_is_no_race(host: Host, o
 def test_equal_values_written_by_all_threads_are_no_race(host: Host, order: str) -> None:
     report = run(host, "same_value_written_by_all", order)
     assert (report.code, report.findings()) == (0, []), report.describe()
+
+
+KNOWN = """id: known
+kind: read-write-race
+file: faults.metal
+text: if (tid == 0) shared[0] = 1.0f;
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ("", 0),
+        ("against: const float x = shared[0];\n", 0),
+        ("against: shared[tid] = in[tid];\nagainst: const float x = shared[0];\n", 0),
+        ("against: shared[tid] = in[tid];\n", 3),
+        ("kernel: other\nkernel: race_write_after_read_?\n", 0),
+        ("kernel: race_write\n", 3),
+    ],
+)
+def test_a_race_is_known_by_both_lines_and_its_kernel(host: Host, tmp_path: Path, more: str, code: int) -> None:
+    (tmp_path / "known.txt").write_text(KNOWN + more, encoding="utf-8")
+    kernel = host.folder / "metal-host-faults", "race_write_after_read_0"
+    report = host.run(kernel, order="reverse", suppressions=str(tmp_path / "known.txt"))
+    assert (report.code, report.known()) == (code, set() if code else {"known"}), report.describe()
 
 
 def test_every_kernel_of_the_file_is_judged() -> None:
