@@ -14,7 +14,7 @@ kernel void good(device const float * in, device float * out, threadgroup float 
     FENCE;
     shared[tid] = mine[63 - tid];
     simdgroup_barrier(mem_flags::mem_threadgroup);
-    out[tid] = shared[tid ^ 1] + simd_sum((float) lane) + simd_shuffle_xor((float) lane, 1) + (float) simdgroup;
+    out[tid] = shared[tid ^ 1] + simd_sum(float4((float) lane))[2] + simd_shuffle_xor((float) lane, 1) + (float) simdgroup;
 }
 
 kernel void same_value_written_by_all(device const float *, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {

@@ -111,6 +111,11 @@ bool check_buffers(const char * p, size_t n) {
     return false;
 }
 
+// a variable of the code that a collective runs: it need not be on the stack of the thread that the access is counted for
+bool is_local_to_collective(const char * p) {
+    return collective_frame && p < collective_frame && p >= (const char *) __builtin_frame_address(0);
+}
+
 std::string nearest_buffer(const char * p) {
     std::string text;
     for (int i = 0; i < MAX_BUFFERS; ++i) {
@@ -144,7 +149,7 @@ void check_access(const void * address, size_t n, Access access, Site site, cons
     const char * p = (const char *) address;
     ++totals.accesses;
     settle_write_conflict();
-    if (thread.fiber.owns(p) || check_buffers(p, n)) return;
+    if (thread.fiber.owns(p) || is_local_to_collective(p) || check_buffers(p, n)) return;
     for (int k = 0; k < MAX_GROUP_ARGS; ++k) if (check_argument(k, p, n, access, site, thread)) return;
     if (check_variable(p, n, access, site, thread)) return;
     if (access == Access::READ) {

@@ -11,6 +11,8 @@ Lane * metal_host_lane = nullptr;
 
 namespace metal_host {
 
+const char * collective_frame = nullptr;
+
 namespace {
 
 struct SimdGroup { int size, live, waiting; uint32_t meetings, fences; };
@@ -64,7 +66,9 @@ void complete_collective(unsigned group, unsigned mask) {
     if (first.collective) {
         Lane * const running = metal_host_lane;
         metal_host_lane = &first;
+        collective_frame = (const char *) __builtin_frame_address(0);
         first.collective(args, mask);
+        collective_frame = nullptr;
         metal_host_lane = running;
     }
     SimdGroup & g = simdgroups[group];
@@ -190,6 +194,7 @@ bool run_group(const Dispatch & d, const unsigned (&pos)[3]) {
     n_in_barrier = 0;
     group_meetings = group_fences = 0;
     stopped = false;
+    collective_frame = nullptr; // one may have been stopped
     prepare_threads(d, pos);
     while (n_live && !stopped) {
         const int next = ready.take();

@@ -21,6 +21,9 @@ struct GpuThread : Lane {
 bool run_group(const Dispatch & d, const unsigned (&pos)[3]);
 [[noreturn]] void stop();               // called by the running GPU thread: leave this dispatch
 
+// While a collective runs, for all its lanes on the stack of one of them or of the scheduler: its frames lie below. Else nullptr.
+extern const char * collective_frame;
+
 GpuThread & current_thread();
 GpuThread & thread_of(unsigned simdgroup, unsigned lane);
 
