@@ -1,7 +1,7 @@
 """How much Metal source a library carries: what CMakeLists.txt of ggml-metal embeds, and how many pipelines it names.
 
-A Mac compiles this source when a kernel of it is first asked for. Each kernel file is embedded with the headers it
-includes, with ggml-common.h and ggml-metal-impl.h: a line more in dequantize.h is a line more in every one of them.
+A Mac compiles all of it when the device is first used, the kernel files side by side. Each of them is embedded with the
+headers it includes, with ggml-common.h and ggml-metal-impl.h: a line more in dequantize.h is a line more in every one.
 """
 
 from __future__ import annotations

@@ -74,6 +74,19 @@ def test_rows_of_another_run_are_noticed_and_read(runs: Runs, caches: Path) -> N
     assert {name for name, here, there in written if there > 2 * here} & upto == {"cache_v_l3"}
 
 
+def test_rows_that_were_not_kept_are_an_error(runs: Runs, caches: Path) -> None:
+    runs.trace("q8_0/tq3_0", keep=caches)
+    with np.load(caches / "8.npz") as kept:
+        rows = dict(kept)
+    del rows["cache_k_l2"]
+    np.savez(caches / "8.npz", **rows)
+    with pytest.raises(LoadError, match="cache_k_l2, of which no rows are kept"):
+        runs.trace("q8_0/tq3_0", follow=caches)
+    np.savez(caches / "8.npz")
+    with pytest.raises(LoadError, match="No cache tensor was kept"):
+        runs.trace("q8_0/tq3_0", follow=caches)
+
+
 def test_rows_of_another_type_are_an_error(runs: Runs, caches: Path) -> None:
     runs.trace("q8_0/tq3_0", keep=caches)
     with pytest.raises(LoadError, match=r"cache_k_l0: rows of \d+ bytes there"):

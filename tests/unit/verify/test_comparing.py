@@ -67,7 +67,11 @@ def interval(value: float, width: float = 0.0) -> Interval:
 
 def row(pair: str = "tq3_0/tq3_0", kl: float = 1e-3, **changes: Any) -> DeviceRow:
     values: dict[str, Any] = {"dispatches": 10, "attention": 3, "writes": 6, "tokens": 55, "kl_max": kl, "top1": 1.0}
-    return DeviceRow(pair=pair, kl=interval(kl), **({"kl_same": interval(kl)} | values | changes))
+    return DeviceRow(
+        pair=pair,
+        kl=interval(kl),
+        **({"kl_same": interval(kl), "error_cpu": 0.02, "error_device": 0.02} | values | changes),
+    )
 
 
 FLOOR = row("f16/f16", 1e-4)
@@ -100,6 +104,7 @@ def test_without_a_floor_or_a_pair_there_is_no_verdict() -> None:
     assert comparing.verdict([row()])[0] is Status.INCONCLUSIVE
     assert comparing.verdict([FLOOR])[0] is Status.INCONCLUSIVE
     assert comparing.verdict([])[0] is Status.INCONCLUSIVE
+    assert comparing.verdict([FLOOR, row(error_device=None)])[0] is Status.INCONCLUSIVE
     assert comparing.verdict([FLOOR, row(kl_same=None)]) == (
         Status.INCONCLUSIVE,
         "not compared after the same rows: tq3_0/tq3_0",
@@ -137,6 +142,20 @@ def test_the_run_with_the_same_rows_gives_their_kl_and_their_errors() -> None:
     assert (found.error_cpu, found.error_device) == (pytest.approx(0.02), pytest.approx(0.04))
     without = comparing.row(alone, None, "MTL0")
     assert (without.kl_same, without.error_cpu, without.error_device) == (None, None, None)
+
+
+def test_a_wrong_k_is_not_lost_beside_a_coarse_v() -> None:
+    cpu = logits()
+    fine = [("cache_k_l0", 3e-5, 4e-5), ("cache_v_l0", 0.025, 0.0251)]
+    wrong = [("cache_k_l0", 3e-5, 1e-3), *fine[1:]]
+    alone = both("q8_0/tq3_0", cpu, cpu)
+    notes = [
+        comparing.row(
+            Both(alone.pair, PROMPT, alone.device, alone.cpu, same=Run(cpu, [], written=w)), None, "MTL0"
+        ).note
+        for w in (fine, wrong)
+    ]
+    assert notes == ["", "the K that it wrote is off by 0.001 of its square, on the CPU by 3e-05"]
 
 
 def test_a_reference_that_was_not_on_the_cpu_is_noticed() -> None:

@@ -46,6 +46,8 @@ class Written(CacheProbe):
         if self._follow:
             with np.load(self._follow / f"{start}.npz") as kept:
                 self._theirs = dict(kept)
+            if not self._theirs:
+                raise LoadError(f"No cache tensor was kept for the cells from {start} on.")
 
     def end(self) -> None:
         """After the evaluation. Raises what went wrong in between."""
@@ -55,6 +57,8 @@ class Written(CacheProbe):
             raise LoadError(f"{SET_ROWS} was not seen for {', '.join(sorted(self._theirs))}.")
         if self._keep:
             rows = {tensor.name: self._read(tensor) for tensor in self.tensors()}
+            if not rows:
+                raise LoadError("The evaluation callback saw no tensor of the cache: nothing can be compared.")
             np.savez(self._keep / f"{self._start}.npz", **rows)  # type: ignore[arg-type] # its own switch is a bool
 
     def errors(self) -> list[tuple[str, float, float]]:
@@ -63,7 +67,7 @@ class Written(CacheProbe):
 
     def _look(self, address: int, ask: bool, user: Any) -> bool:
         super()._look(address, ask, user)
-        if self._drift or not self._theirs:
+        if self._drift or not self._follow:
             return False
         node = Tensor.from_address(address)
         if self._ggml.ggml_op_name(node.op).decode() != SET_ROWS:
@@ -77,6 +81,8 @@ class Written(CacheProbe):
 
     def _replace(self, node: Tensor) -> None:
         name = Tensor.from_address(node.view_src).name.decode()
+        if name not in self._theirs:
+            raise LoadError(f"{SET_ROWS} of {name}, of which no rows are kept or all were seen.")
         tensor = next(tensor for tensor in self.tensors() if tensor.name == name)
         theirs, ours = self._theirs.pop(name), self._read(tensor)
         if theirs.shape != ours.shape:
