@@ -144,6 +144,11 @@ class CrashError(TqforgeError):
 
     code = ExitCode.CRASH
 
+    def __init__(self, what: str, *, signal: str = "", where: str = "", remedy: str = "") -> None:
+        """`signal` is the name of the signal that ended the process, empty when none did."""
+        super().__init__(what, where=where, remedy=remedy)
+        self.signal = signal
+
 
 class PlatformError(TqforgeError):
     """This machine cannot do what was asked."""

@@ -86,12 +86,12 @@ def build(ctx: Context, prepared: Prepared, options: Options, model: ModelSource
     try:
         built = _build(job, model)
     except CrashError as error:
-        if not (loadcheck.is_illegal_instruction(error) and job.plan.native and options.native is None):
+        if not (loadcheck.is_processor_fault(error) and job.plan.native and options.native is None):
             raise
         ctx.out.warn(
             f"{error.what} Building again with portable instructions; this machine will get those from now on."
         )
-        machine.remember_portable(ctx.workspace, host, "a native build died of SIGILL in its load check")
+        machine.remember_portable(ctx.workspace, host, f"a native build died of {error.signal} in its load check")
         return _build(_job(ctx, prepared, host, tools, replace(options, native=False)), model)
     if options.native and built.load.status == "passed":
         machine.forget_portable(ctx.workspace, host)

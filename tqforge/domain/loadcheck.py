@@ -80,6 +80,10 @@ def _decode(child: Child, request: Request, model: Path) -> int:
     return len(tokens) + len(made)
 
 
-def is_illegal_instruction(error: CrashError) -> bool:
-    """The processor refused an instruction that the compiler thought it has."""
-    return "SIGILL" in error.what
+def is_processor_fault(error: CrashError) -> bool:
+    """Return whether the processor may have refused an instruction the compiler expected it to have.
+
+    SIGILL is the usual signal. A hypervisor that hides AMX tiles answers `ldtilecfg` with a general protection
+    fault, which Linux reports as SIGSEGV.
+    """
+    return error.signal in ("SIGILL", "SIGSEGV", "SIGBUS")

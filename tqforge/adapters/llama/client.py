@@ -131,6 +131,7 @@ class Child:
         how = f"died of {name}" if name else f"ended with exit status {code}"
         return CrashError(
             f"The llama.cpp child process {how} in stage {self.stage} ({op}).{_last_words(self.log)}",
+            signal=name,
             where=str(self.log),
             remedy=_REMEDIES.get(name, "The log at that path holds what it wrote."),
         )
