@@ -18,6 +18,7 @@ gate() {
 gate 41 lint        ruff check .
 gate 42 format      ruff format --check .
 gate 43 types       mypy
+gate 40 layers      lint-imports
 gate 44 generated   python ci/generate.py --check
 gate 45 patch-lint  tqforge patch lint
 gate 46 export      tqforge patch export --check

@@ -12,8 +12,8 @@ import pytest
 from synthetic_report import EDGES, report, stages
 from synthetic_stages import plan_stage, speed_stage
 
-from tqforge.domain.report import comparison, html
-from tqforge.domain.verify.advising import advise
+from tqforge.report.judge.recommend import advise
+from tqforge.report.render import html, models_page
 
 _FLAGS = (
     "--headless=new",
@@ -97,7 +97,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         if not path.exists():
             whole = advise(report(stages=(*stages(), plan_stage(), speed_stage())))
             if name == "models":
-                text = comparison.render([("one.html", whole), ("two.html", EDGES["one pair"]())])
+                text = models_page.render([("one.html", whole), ("two.html", EDGES["one pair"]())])
             else:
                 text = html.render(whole if name == "whole" else EDGES[name]())
             path.write_text(text, encoding="utf-8")

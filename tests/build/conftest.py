@@ -13,15 +13,15 @@ from narrow import context, source
 from native_library import Native
 
 from tqforge.adapters.llama.client import Child
+from tqforge.base.models import fetch_model_file
+from tqforge.base.pins import load_models
+from tqforge.build.builder import Built
+from tqforge.build.cmake_plan import Options
 from tqforge.commands import build as build_command
 from tqforge.context import Context
-from tqforge.domain import series
-from tqforge.domain.building import Built
-from tqforge.domain.buildplan import Options
-from tqforge.domain.lock import Shelf
-from tqforge.domain.manifest import load_models
-from tqforge.domain.models import fetch_model_file
 from tqforge.errors import DownloadError
+from tqforge.series import series
+from tqforge.series.lock import Shelf
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from tqforge.adapters.console import Output
+from tqforge.build.cmake_plan import Options
 from tqforge.commands import build
 from tqforge.context import Context
-from tqforge.domain.buildplan import Options
 from tqforge.workspace import Workspace
 
 

@@ -16,9 +16,9 @@ from tqforge.adapters.console import Output
 from tqforge.adapters.llama.client import Child
 from tqforge.commands import verify
 from tqforge.context import Context
-from tqforge.domain.model import Pair
-from tqforge.domain.verify import settings
+from tqforge.core.values import Pair
 from tqforge.errors import LoadError
+from tqforge.verify import settings
 from tqforge.workspace import Workspace
 
 TEXT = [3 + i % 900 for i in range(96)]

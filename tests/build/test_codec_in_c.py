@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tqforge.adapters.llama.client import Child
-from tqforge.domain import codec
+from tqforge.core import tq3_0
 
 ANY_FLOAT = st.floats(width=32)
 ORDINARY = st.floats(-100, 100, width=32)
@@ -27,18 +27,18 @@ BLOCKS = st.one_of(
         for kind in (ANY_FLOAT, ORDINARY, SUBNORMAL, NEAR_LIMIT)
     )
 )
-Encode = Callable[[str, codec.Floats], codec.Packed]
+Encode = Callable[[str, tq3_0.Floats], tq3_0.Packed]
 
 
 @pytest.fixture(scope="module")
 def encode(child: Child, tmp_path_factory: pytest.TempPathFactory) -> Encode:
     folder: Path = tmp_path_factory.mktemp("codec")
 
-    def call(encoder: str, blocks: codec.Floats) -> codec.Packed:
+    def call(encoder: str, blocks: tq3_0.Floats) -> tq3_0.Packed:
         np.save(folder / "in.npy", blocks)
         args = {"type": "tq3_0", "encoder": encoder, "values": str(folder / "in.npy"), "out": str(folder / "out.npy")}
         child.call("encode", args, timeout=60)
-        result: codec.Packed = np.load(folder / "out.npy")
+        result: tq3_0.Packed = np.load(folder / "out.npy")
         return result
 
     return call
@@ -48,15 +48,15 @@ def encode(child: Child, tmp_path_factory: pytest.TempPathFactory) -> Encode:
 def test_every_encoder_gives_the_bytes_of_the_reference(encode: Encode, encoder: str) -> None:
     @given(BLOCKS)
     @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-    def equal(blocks: codec.Floats) -> None:
-        assert np.array_equal(encode(encoder, blocks), codec.encode(blocks))
+    def equal(blocks: tq3_0.Floats) -> None:
+        assert np.array_equal(encode(encoder, blocks), tq3_0.encode(blocks))
 
     equal()
 
 
 def test_a_million_normal_values(encode: Encode) -> None:
     blocks = np.random.default_rng(11).standard_normal((32_768, 32)).astype(np.float32)
-    assert np.array_equal(encode("quantize_row_tq3_0", blocks), codec.encode(blocks))
+    assert np.array_equal(encode("quantize_row_tq3_0", blocks), tq3_0.encode(blocks))
 
 
 def test_the_library_has_both_encoders(child: Child) -> None:
@@ -86,5 +86,5 @@ def test_gguf_py_of_the_tree_gives_the_same_bytes(checkout: Path, tmp_path: Path
     argv = [sys.executable, "-c", PROGRAM, package, tmp_path / "in.npy", out]
     subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(package)}, check=True)
     with np.load(out) as made:
-        assert np.array_equal(made["packed"], codec.encode(blocks))
-        assert np.array_equal(made["values"], codec.decode(codec.encode(blocks)), equal_nan=True)
+        assert np.array_equal(made["packed"], tq3_0.encode(blocks))
+        assert np.array_equal(made["values"], tq3_0.decode(tq3_0.encode(blocks)), equal_nan=True)

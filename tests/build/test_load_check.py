@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tqforge.adapters.console import Output
-from tqforge.domain import loadcheck
+from tqforge.build import smoke_test
 from tqforge.errors import CrashError, LoadError, TqforgeError
 
 BINDINGS = """
@@ -26,18 +26,18 @@ def _never() -> Path:
 
 
 @pytest.fixture
-def request_(tmp_path: Path) -> loadcheck.Request:
+def request_(tmp_path: Path) -> smoke_test.Request:
     package = tmp_path / "bindings" / "llama_cpp"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "llama_cpp.py").write_text(BINDINGS)
     (tmp_path / "bin").mkdir()
-    return loadcheck.Request(
+    return smoke_test.Request(
         library=tmp_path / "bin", bindings=tmp_path / "bindings", log=tmp_path / "load.log", metal=False, threads=1
     )
 
 
-def _library(request: loadcheck.Request, source: str) -> None:
+def _library(request: smoke_test.Request, source: str) -> None:
     compiler = shutil.which("cc")
     if not compiler:
         pytest.skip("deferred: no C compiler on PATH")
@@ -47,29 +47,29 @@ def _library(request: loadcheck.Request, source: str) -> None:
     )
 
 
-def _fails(request: loadcheck.Request) -> TqforgeError:
+def _fails(request: smoke_test.Request) -> TqforgeError:
     with pytest.raises(TqforgeError) as caught:
-        loadcheck.run(request, _never, Output())
+        smoke_test.run(request, _never, Output())
     return caught.value
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGILL", "SIGABRT"])
-def test_a_library_that_dies_is_named_with_signal_and_stage(request_: loadcheck.Request, name: str) -> None:
+def test_a_library_that_dies_is_named_with_signal_and_stage(request_: smoke_test.Request, name: str) -> None:
     _library(request_, f"#include <signal.h>\n__attribute__((constructor)) static void f(void) {{ raise({name}); }}\n")
     error = _fails(request_)
     assert isinstance(error, CrashError)
     assert f"{name} in stage load" in error.what
-    assert loadcheck.is_processor_fault(error) == (name != "SIGABRT")
+    assert smoke_test.is_processor_fault(error) == (name != "SIGABRT")
 
 
-def test_missing_symbols_are_listed(request_: loadcheck.Request) -> None:
+def test_missing_symbols_are_listed(request_: smoke_test.Request) -> None:
     _library(request_, "void llama_backend_init(void) {}\n")
     error = _fails(request_)
     assert isinstance(error, LoadError)
     assert "llama_newer_function" in error.what
 
 
-def test_a_library_for_another_machine(request_: loadcheck.Request) -> None:
+def test_a_library_for_another_machine(request_: smoke_test.Request) -> None:
     header = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9) + struct.pack("<HHI", 3, 243, 1)
     (request_.library / "libllama.so").write_bytes(header + bytes(100))
     error = _fails(request_)
@@ -77,11 +77,11 @@ def test_a_library_for_another_machine(request_: loadcheck.Request) -> None:
     assert "243" in error.remedy
 
 
-def test_no_library(request_: loadcheck.Request) -> None:
+def test_no_library(request_: smoke_test.Request) -> None:
     assert isinstance(_fails(request_), LoadError)
 
 
-def test_no_bindings(request_: loadcheck.Request) -> None:
+def test_no_bindings(request_: smoke_test.Request) -> None:
     _library(request_, "void llama_backend_init(void) {}\n")
     shutil.rmtree(request_.bindings)
     assert "bindings" in _fails(request_).what

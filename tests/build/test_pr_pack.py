@@ -12,13 +12,13 @@ from narrow import context, source
 from tqforge.adapters import proc, toolchain
 from tqforge.adapters.cmake import Tree
 from tqforge.adapters.git import Repository
+from tqforge.base.pins import load_base
+from tqforge.base.source import ensure_base
+from tqforge.build import builder, cmake_plan
+from tqforge.build.cmake_plan import Options, Version
 from tqforge.commands import pr
-from tqforge.domain import building, buildplan
-from tqforge.domain.applying import AM
-from tqforge.domain.buildplan import Options, Version
-from tqforge.domain.manifest import load_base
-from tqforge.domain.source import ensure_base
 from tqforge.errors import DownloadError
+from tqforge.series.apply import AM
 
 PROGRAMS = ("test-quantize-fns", "test-tq3_0", "test-backend-ops")
 RUNS = (
@@ -72,12 +72,12 @@ def part(compiler: None, cache: Path, packs: list[Path]) -> Tree:
     assert f"Part cpu: tree {work.tree('HEAD')}" in (packs[0] / "FACTS.md").read_text()
     tools = toolchain.tools()
     options = Options(native=False, metal=False, ccache=tools.ccache.path if tools.ccache else None)
-    plan = buildplan.make(toolchain.host(), options, Version(tree="0" * 12))
+    plan = cmake_plan.make(toolchain.host(), options, Version(tree="0" * 12))
     tree = Tree(
         source=work.path,
         folder=folder / "builds" / base.name / "cpu",
         tools=tools,
-        environment={**building.environment(ctx), "CCACHE_NODIRECT": "1"},  # test-tq3_0 asks with __has_include
+        environment={**builder.environment(ctx), "CCACHE_NODIRECT": "1"},  # test-tq3_0 asks with __has_include
     )
     tree.configure([*plan.arguments, *plan.launchers], fresh=False)
     tree.build(["llama", "llama-bench", *PROGRAMS], plan.jobs, lambda line: None)

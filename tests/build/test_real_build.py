@@ -16,14 +16,15 @@ import narrow
 import pytest
 from narrow import context, source
 
+from tqforge.base.pins import load_base
+from tqforge.build import builder, smoke_test, wheel
+from tqforge.build.builder import Built
+from tqforge.build.cmake_plan import Options
 from tqforge.commands import build as build_command
 from tqforge.context import Context
-from tqforge.domain import building, loadcheck, preparing, wheel
-from tqforge.domain.building import Built
-from tqforge.domain.buildplan import Options
-from tqforge.domain.lock import Shelf
-from tqforge.domain.manifest import load_base
 from tqforge.errors import DownloadError, LoadError
+from tqforge.series import checkout
+from tqforge.series.lock import Shelf
 
 NARROW = Options(targets=("llama",))
 
@@ -71,9 +72,9 @@ def test_a_second_build_says_why_nothing_is_done_within_a_second_and_a_half(real
 
 
 def test_test_programs_are_built_on_demand(real: Built, real_context: Context) -> None:
-    building.ensure_targets(real_context, real, ("test-quantize-fns",))
+    builder.ensure_targets(real_context, real, ("test-quantize-fns",))
     assert os.access(real.bin / "test-quantize-fns", os.X_OK)
-    assert building.find(real_context, "upstream").stamp == real.stamp
+    assert builder.find(real_context, "upstream").stamp == real.stamp
 
 
 def test_a_library_without_the_patches_is_found_out(cache: Path, real: Built, tmp_path: Path) -> None:
@@ -82,9 +83,9 @@ def test_a_library_without_the_patches_is_found_out(cache: Path, real: Built, tm
     shelf.mkdir()
     (shelf / "series").write_text("# no patches\n")
     ctx = context(cache / "bare")
-    prepared = preparing.prepare(ctx, load_base(), source=source(), shelf=Shelf.of("upstream", shelf))
-    with pytest.raises(LoadError, match=f"no type '{loadcheck.CACHE_TYPE}'") as caught:
-        building.build(ctx, prepared, NARROW, lambda: pytest.fail("the model was asked for"))
+    prepared = checkout.prepare(ctx, load_base(), source=source(), shelf=Shelf.of("upstream", shelf))
+    with pytest.raises(LoadError, match=f"no type '{smoke_test.CACHE_TYPE}'") as caught:
+        builder.build(ctx, prepared, NARROW, lambda: pytest.fail("the model was asked for"))
     assert "q4_0" in caught.value.remedy
 
 
@@ -92,23 +93,23 @@ def test_offline_without_the_model_is_deferred_and_says_so(real: Built, real_con
     def offline() -> Path:
         raise DownloadError("no network")
 
-    request = loadcheck.Request(
+    request = smoke_test.Request(
         library=real.bin,
         bindings=real_context.workspace.bindings("upstream"),
         log=real.folder / "offline.log",
         metal=False,
         threads=1,
     )
-    load = loadcheck.run(request, offline, real_context.out)
+    load = smoke_test.run(request, offline, real_context.out)
     assert load.status == "deferred"
     assert "no network" in load.reason
     assert "tq3_0" in load.types
 
 
 def test_find_gives_what_was_built(real: Built, real_context: Context) -> None:
-    assert building.find(real_context, "upstream").stamp == real.stamp
+    assert builder.find(real_context, "upstream").stamp == real.stamp
     with pytest.raises(LoadError, match="no finished build"):
-        building.find(real_context, "elsewhere")
+        builder.find(real_context, "elsewhere")
 
 
 def test_the_wheel_holds_the_checked_library_and_decodes_out_of_it(

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import toyproject as toy
 
-from tqforge.domain import loadcheck
-from tqforge.domain.building import Built
-from tqforge.domain.buildstamp import LoadCheck
+from tqforge.build import smoke_test
+from tqforge.build.builder import Built
+from tqforge.build.stamp import LoadCheck
 
 ECHO = """#include <cstdio>
 #include <cstdlib>
@@ -27,7 +27,7 @@ int main(int count, char ** words) {
 
 @pytest.fixture
 def built(compiler: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Built:
-    monkeypatch.setattr(loadcheck, "run", lambda *_: LoadCheck(status="passed"))
+    monkeypatch.setattr(smoke_test, "run", lambda *_: LoadCheck(status="passed"))
     monkeypatch.setenv("TQFORGE_HOME", str(tmp_path / "workspace"))
     toy.write(tmp_path / "source")
     (tmp_path / "source" / "main.cpp").write_text(ECHO)

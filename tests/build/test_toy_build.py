@@ -15,9 +15,9 @@ import toyproject as toy
 from native_library import heed_interrupts
 
 from tqforge.adapters import toolchain
-from tqforge.domain import building, loadcheck, machine
-from tqforge.domain.buildplan import Options
-from tqforge.domain.buildstamp import STAMP, LoadCheck
+from tqforge.build import builder, portable, smoke_test
+from tqforge.build.cmake_plan import Options
+from tqforge.build.stamp import STAMP, LoadCheck
 from tqforge.errors import BuildError, CrashError, DiskFullError, DownloadError, LoadError, ToolchainError
 
 PASSED = LoadCheck(status="passed", pair="tq3_0/tq3_0", tokens=20)
@@ -32,10 +32,10 @@ class Case:
         self.answers: list[LoadCheck | Exception] = []
         toy.write(self.source)
 
-    def build(self, options: Options | None = None, tree: str = "a" * 40) -> building.Built:
+    def build(self, options: Options | None = None, tree: str = "a" * 40) -> builder.Built:
         return toy.build(self.workspace, self.source, options, tree)
 
-    def check(self, request: loadcheck.Request, *_: object) -> LoadCheck:
+    def check(self, request: smoke_test.Request, *_: object) -> LoadCheck:
         self.loads.append(str(request.library))
         answer = self.answers.pop(0) if self.answers else PASSED
         if isinstance(answer, Exception):
@@ -46,7 +46,7 @@ class Case:
 @pytest.fixture
 def case(compiler: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     made = Case(tmp_path)
-    monkeypatch.setattr(loadcheck, "run", made.check)
+    monkeypatch.setattr(smoke_test, "run", made.check)
     return made
 
 
@@ -78,7 +78,7 @@ def test_the_compilers_own_words_are_the_error_and_the_next_build_goes_on(case: 
         case.build()
     assert caught.value.where == f"{case.source}/llama.c:1"
     assert Path(caught.value.remedy.rpartition(" ")[2]).is_file()
-    assert building.all_builds(toy.context(case.workspace), "upstream") == []
+    assert builder.all_builds(toy.context(case.workspace), "upstream") == []
     toy.write(case.source)
     assert case.build().reasons == ("the last build did not come to its end",)
 
@@ -127,12 +127,12 @@ def test_another_compiler_starts_afresh(case: Case, monkeypatch: pytest.MonkeyPa
 def test_further_targets_are_built_when_asked_for(case: Case) -> None:
     built = case.build()
     assert not (built.bin / "test-toy").exists()
-    assert {"test-toy", "llama-server"} <= building.known_programs(built)
-    building.ensure_targets(toy.context(case.workspace), built, ("test-toy",))
+    assert {"test-toy", "llama-server"} <= builder.known_programs(built)
+    builder.ensure_targets(toy.context(case.workspace), built, ("test-toy",))
     assert (built.bin / "test-toy").is_file()
     assert case.build().reasons == ()
     with pytest.raises(BuildError, match="unknown target"):
-        building.ensure_targets(toy.context(case.workspace), built, ("test-nothing",))
+        builder.ensure_targets(toy.context(case.workspace), built, ("test-nothing",))
 
 
 def test_further_targets_are_built_when_the_cmake_of_the_first_build_is_gone(case: Case) -> None:
@@ -140,7 +140,7 @@ def test_further_targets_are_built_when_the_cmake_of_the_first_build_is_gone(cas
     for name in ("CMakeCache.txt", "build.ninja"):
         path = built.folder / name
         path.write_text(path.read_text().replace(str(toolchain.tools().cmake.path), "/gone/cmake"))
-    building.ensure_targets(toy.context(case.workspace), built, ("test-toy",))
+    builder.ensure_targets(toy.context(case.workspace), built, ("test-toy",))
     assert (built.bin / "test-toy").is_file()
     assert "/gone/cmake" not in (built.folder / "build.ninja").read_text()
 
@@ -175,8 +175,8 @@ def test_a_processor_fault_gives_a_portable_build_that_is_remembered(case: Case,
     native = case.build(Options(native=True))
     assert native.reasons
     assert native.stamp.native
-    host = building.toolchain.host()
-    assert machine.why_portable(toy.context(case.workspace).workspace, host) == ""
+    host = builder.toolchain.host()
+    assert portable.why_portable(toy.context(case.workspace).workspace, host) == ""
 
 
 def test_a_processor_fault_in_a_native_build_that_was_asked_for_is_an_error(case: Case) -> None:

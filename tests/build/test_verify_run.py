@@ -24,12 +24,12 @@ from tqforge.adapters.console import Output
 from tqforge.adapters.llama.client import Child
 from tqforge.commands import verify
 from tqforge.context import Context
-from tqforge.domain.model import Pair
-from tqforge.domain.verify import settings
-from tqforge.domain.verify.session import Session
-from tqforge.domain.verify.settings import N_BATCH
-from tqforge.domain.verify.stages import memory, plan
+from tqforge.core.values import Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, CrashError
+from tqforge.verify import settings
+from tqforge.verify.session import Session
+from tqforge.verify.settings import N_BATCH
+from tqforge.verify.stages import memory, plan
 from tqforge.workspace import Workspace
 
 TQ3 = Pair("tq3_0", "tq3_0")

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 from tqforge.adapters.console import Output
+from tqforge.base.pins import load_base
+from tqforge.build import builder, smoke_test
+from tqforge.build.builder import Built
+from tqforge.build.cmake_plan import TARGETS, Options
+from tqforge.build.stamp import LoadCheck
 from tqforge.context import Context
-from tqforge.domain import building, loadcheck
-from tqforge.domain.building import Built
-from tqforge.domain.buildplan import TARGETS, Options
-from tqforge.domain.buildstamp import LoadCheck
-from tqforge.domain.manifest import load_base
-from tqforge.domain.model import Prepared
+from tqforge.core.values import Prepared
 from tqforge.workspace import Workspace
 
 _PROGRAMS = " ".join(name for name in TARGETS if name != "llama")
@@ -58,9 +58,9 @@ def context(workspace: Path) -> Context:
 def build(workspace: Path, folder: Path, options: Options | None = None, tree: str = "a" * 40) -> Built:
     """Build the toy; its load check is taken as passed."""
     (workspace / "bindings" / "upstream" / "llama_cpp").mkdir(parents=True, exist_ok=True)
-    return building.build(context(workspace), prepared(folder, tree), options or Options(), lambda: Path("no-model"))
+    return builder.build(context(workspace), prepared(folder, tree), options or Options(), lambda: Path("no-model"))
 
 
 if __name__ == "__main__":
-    loadcheck.run = lambda *_: LoadCheck(status="passed")  # type: ignore[assignment]
+    smoke_test.run = lambda *_: LoadCheck(status="passed")  # type: ignore[assignment]
     build(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -9,10 +9,10 @@ import pytest
 from crosstools import ARCHITECTURES, Machine, Tools, build, cache, find_tools
 
 from tqforge.adapters.console import Output
+from tqforge.base.pins import load_base
 from tqforge.context import Context
-from tqforge.domain import preparing
-from tqforge.domain.manifest import load_base
 from tqforge.errors import DownloadError
+from tqforge.series import checkout
 from tqforge.workspace import Workspace
 
 
@@ -35,7 +35,7 @@ def tree(tools: Tools) -> Path:
     source = os.environ.get("TQFORGE_TEST_SOURCE", "archive")
     with ctx.workspace.lock("the tests"):
         try:
-            return preparing.prepare(ctx, load_base("upstream"), source=source).checkout
+            return checkout.prepare(ctx, load_base("upstream"), source=source).checkout
         except DownloadError as error:
             pytest.skip(f"deferred: {error.what}")
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from crosstools import ARCHITECTURES, WITHOUT_DOTPROD, Machine
 
-from tqforge.domain import codec
-from tqforge.domain.codec import Floats, Packed
+from tqforge.core import tq3_0
+from tqforge.core.tq3_0 import Floats, Packed
 
 #: |error| of a dot product over |q| |k|. Centroids in 8 bits are off by 0.11 % rms; their worst sum stays below this.
 TABLE_BOUND = 2e-3
@@ -28,7 +28,7 @@ def special() -> Floats:
     rng = np.random.default_rng(5)
     sizes = [0.0, 1e-45, 1e-40, 1e-20, 1.7e-11, 2e-11, 1e-9, 3e-8, 1.0, 6e4, 65504, 65519, 65520, 3e38]
     sizes = [s for size in sizes for s in (size, -size)] + [math.inf, -math.inf, math.nan]
-    shapes = [np.eye(32), np.ones((1, 32)), codec.SIGNS[None], codec.unrotate(np.eye(32, dtype=np.float32))[:1]]
+    shapes = [np.eye(32), np.ones((1, 32)), tq3_0.SIGNS[None], tq3_0.unrotate(np.eye(32, dtype=np.float32))[:1]]
     with np.errstate(invalid="ignore", over="ignore"):
         blocks = [np.where(shape == 0, 0, shape * size) for shape in shapes for size in sizes]
     broken = rng.standard_normal((96, 32))
@@ -53,7 +53,7 @@ def drawn() -> Floats:
 
 def equal_blocks(found: Packed, wanted: Packed) -> None:
     """Raises AssertionError with the first block that differs."""
-    rows, others = found.reshape(-1, codec.BLOCK_BYTES), wanted.reshape(-1, codec.BLOCK_BYTES)
+    rows, others = found.reshape(-1, tq3_0.BLOCK_BYTES), wanted.reshape(-1, tq3_0.BLOCK_BYTES)
     assert rows.shape == others.shape
     differ = np.flatnonzero((rows != others).any(axis=1))
     assert not len(differ), f"{len(differ)} of {len(rows)} blocks differ; {differ[0]}: {rows[differ[0]].tobytes()!r}"
@@ -64,7 +64,7 @@ def equal_blocks(found: Packed, wanted: Packed) -> None:
 def test_every_encoder_gives_the_bytes_of_the_reference(
     machine: Machine, kernel: str, blocks: Floats, tmp_path: Path
 ) -> None:
-    equal_blocks(machine.kernel(kernel, codec.BLOCK, blocks, scratch=tmp_path), codec.encode(blocks))
+    equal_blocks(machine.kernel(kernel, tq3_0.BLOCK, blocks, scratch=tmp_path), tq3_0.encode(blocks))
 
 
 def query(machine: Machine, values: Floats, scratch: Path) -> tuple[Packed, Floats]:
@@ -79,18 +79,18 @@ def query(machine: Machine, values: Floats, scratch: Path) -> tuple[Packed, Floa
 def test_the_query_is_rotated_and_in_eight_bits(machine: Machine, n: int, tmp_path: Path) -> None:
     values = np.random.default_rng(n).standard_normal((200, n)).astype(np.float32)
     _, stored = query(machine, values, tmp_path)
-    wanted = codec.rotate(codec.blocks_of(values))
+    wanted = tq3_0.rotate(tq3_0.blocks_of(values))
     step = np.abs(wanted).max(axis=1, keepdims=True) / 127
     rounded = 0.5 + 127 * 2.0**-11  # to whole steps, and the step itself to fp16
-    assert (np.abs(codec.blocks_of(stored) - wanted) <= 1.001 * rounded * step).all()
+    assert (np.abs(tq3_0.blocks_of(stored) - wanted) <= 1.001 * rounded * step).all()
 
 
 @pytest.mark.parametrize("n", ROWS)
 def test_a_dot_product_is_that_of_the_decoded_rows(machine: Machine, n: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(n)
-    keys = codec.encode(rng.standard_normal((400, n)).astype(np.float32))
+    keys = tq3_0.encode(rng.standard_normal((400, n)).astype(np.float32))
     packed, stored = query(machine, rng.standard_normal((400, n)).astype(np.float32), tmp_path)
-    rotated = codec.rotate(codec.decode(keys)).reshape(400, n).astype(np.float64)
+    rotated = tq3_0.rotate(tq3_0.decode(keys)).reshape(400, n).astype(np.float64)
     wanted = (rotated * stored).sum(axis=1)
     size = np.linalg.norm(rotated, axis=1) * np.linalg.norm(stored, axis=1)
     dot, plain = (
@@ -104,11 +104,11 @@ def test_a_dot_product_is_that_of_the_decoded_rows(machine: Machine, n: int, tmp
 @pytest.mark.parametrize("rows", [1, 7, 32])
 def test_rows_are_added_up_in_the_rotated_domain(machine: Machine, n: int, rows: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(n + rows)
-    values = codec.encode(rng.standard_normal((rows, n)).astype(np.float32))
+    values = tq3_0.encode(rng.standard_normal((rows, n)).astype(np.float32))
     weights = rng.standard_normal(rows).astype(np.float32)
     weights[rows // 2] = 0 if rows > 1 else 1
     start = rng.standard_normal(n).astype(np.float32)
-    rotated = codec.rotate(codec.decode(values)).reshape(rows, n).astype(np.float64)
+    rotated = tq3_0.rotate(tq3_0.decode(values)).reshape(rows, n).astype(np.float64)
     wanted = start + weights @ rotated
     size = np.abs(start) + np.abs(weights) @ np.abs(rotated)
     for name in ("mad", "mad-plain"):
@@ -118,7 +118,7 @@ def test_rows_are_added_up_in_the_rotated_domain(machine: Machine, n: int, rows:
 
 def test_the_build_with_dot_products_uses_them(machine: Machine, tmp_path: Path) -> None:
     """On a processor that only lacks them the kernel must die of an unknown instruction."""
-    keys = codec.encode(np.ones((1, 32), dtype=np.float32))
+    keys = tq3_0.encode(np.ones((1, 32), dtype=np.float32))
     packed, _ = query(machine, np.ones((1, 32), dtype=np.float32), tmp_path)
     files = [tmp_path / "keys", tmp_path / "query"]
     keys.tofile(files[0])

@@ -11,11 +11,11 @@ from hosttools import Host, Tree, build_host, cache
 
 from tqforge.adapters import toolchain
 from tqforge.adapters.console import Output
+from tqforge.build import builder
+from tqforge.build.builder import Built
+from tqforge.build.cmake_plan import Options
 from tqforge.commands import build as build_command
 from tqforge.context import Context
-from tqforge.domain import building
-from tqforge.domain.building import Built
-from tqforge.domain.buildplan import Options
 from tqforge.errors import DownloadError
 from tqforge.workspace import Workspace
 
@@ -80,7 +80,7 @@ def program(request: pytest.FixtureRequest, named_tree: Tree | None) -> Callable
             return named_tree.libraries / name
         ctx, done = request.getfixturevalue("built")
         with ctx.workspace.lock("the tests"):
-            building.ensure_targets(ctx, done, [name])
+            builder.ensure_targets(ctx, done, [name])
         return Path(done.bin / name)
 
     return find

@@ -18,8 +18,8 @@ from hosttools import Host, Tree, cache
 from mutants import Change
 
 from tqforge.adapters import cmake, toolchain
-from tqforge.domain import buildplan
-from tqforge.domain.buildplan import Options
+from tqforge.build import cmake_plan
+from tqforge.build.cmake_plan import Options
 
 HEAD, ENTRIES = 128, 4096
 VALUES = 2 * HEAD * ENTRIES  # K and V
@@ -91,12 +91,12 @@ def portable(tree: Tree) -> Path:
     """The tree's own ggml with instructions that valgrind knows; a build for this CPU may have others."""
     tools = toolchain.tools()
     options = Options(native=False, ccache=tools.ccache.path if tools.ccache else None)
-    plan = buildplan.make(toolchain.host(), options, buildplan.Version(tree="0" * 12))
+    plan = cmake_plan.make(toolchain.host(), options, cmake_plan.Version(tree="0" * 12))
     made = cmake.Tree(
         source=tree.root,
         folder=cache() / f"portable-{hashlib.sha256(str(tree.root).encode()).hexdigest()[:12]}",
         tools=tools,
-        environment=dict(buildplan.environment()),
+        environment=dict(cmake_plan.environment()),
     )
     made.configure([*plan.arguments, *plan.launchers], fresh=False)
     made.build(["ggml"], plan.jobs, lambda _: None)

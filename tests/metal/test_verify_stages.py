@@ -15,13 +15,16 @@ from mutants import Change, mutant
 
 from tqforge.adapters import gguf_io
 from tqforge.adapters.console import Output
-from tqforge.domain.report.schema import BuildKeys, Status
-from tqforge.domain.verify import backendops, device, settings, wholemodel
-from tqforge.domain.verify.backendops import Job
-from tqforge.domain.verify.device import Device
-from tqforge.domain.verify.session import Session, Target
-from tqforge.domain.verify.stages import device as device_stage
-from tqforge.domain.verify.stages import ops, placement
+from tqforge.report.schema.report import BuildKeys, Status
+from tqforge.verify import device, settings
+from tqforge.verify.device import Device
+from tqforge.verify.session import Session, Target
+from tqforge.verify.stages import placement
+from tqforge.verify.stages.device import stage as device_stage
+from tqforge.verify.stages.device import trace
+from tqforge.verify.stages.ops import backend_ops
+from tqforge.verify.stages.ops import stage as ops
+from tqforge.verify.stages.ops.backend_ops import Job
 
 KEYS = BuildKeys(base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version="")
 #: Attention with heads of 64 values refused for the type, as if it had no kernel: the scheduler gives it to the CPU.
@@ -61,7 +64,7 @@ def session(
 ) -> Callable[[Host], Session]:
     if not tree.has_type("tq3_0"):
         pytest.skip("deferred: this tree has no type tq3_0")
-    monkeypatch.setattr(wholemodel, "f16_copy", lambda _: model)
+    monkeypatch.setattr(trace, "f16_copy", lambda _: model)
 
     def on(host: Host, shop: Any = None) -> Session:
         monkeypatch.setattr(device, "find", lambda _: Device(title="Metal host", folder=host.folder))
@@ -142,12 +145,12 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
         Job("GET_ROWS", "tq3_0", "type=tq3_0,"),
         Job("FLASH_ATTN_EXT", "tq3_0/tq3_0", r"hsk=64,hsv=64,nh=4,nr23=\[1,1\],.*type_K=tq3_0,type_V=tq3_0,"),
     ]
-    monkeypatch.setattr(backendops, "plan", lambda _: jobs)
-    monkeypatch.setattr(backendops, "PAIRS", backendops.PAIRS[:1])
+    monkeypatch.setattr(backend_ops, "plan", lambda _: jobs)
+    monkeypatch.setattr(backend_ops, "PAIRS", backend_ops.PAIRS[:1])
 
 
 def test_single_ops(session: Any, host: Host, program: Callable[[str], Path], few: None) -> None:
-    stage = ops.run(session(host, Program(program(backendops.PROGRAM))))
+    stage = ops.run(session(host, Program(program(backend_ops.PROGRAM))))
     assert stage.status is Status.PASSED, stage
     cpu, there, own = stage.rows[:2], stage.rows[2:4], stage.rows[4:]
     assert [row.backend for row in cpu] == ["CPU", "CPU"]
@@ -164,7 +167,7 @@ def test_a_fault_in_single_ops(
     (tmp_path / "mutant").mkdir()
     wrong = Change("kernels/dequantize.h", "v[i + n] = a - b;", "v[i + n] = b - a;", ("quantize",))
     changed = mutant(host, compiler, wrong, tmp_path / "mutant", variant="fast", only="set_rows|get_rows|cpy")
-    stage = ops.run(session(changed, Program(program(backendops.PROGRAM))))
+    stage = ops.run(session(changed, Program(program(backend_ops.PROGRAM))))
     assert stage.status is Status.FAILED
     assert "Metal host, GET_ROWS tq3_0" in stage.reason
 
@@ -174,7 +177,7 @@ def test_a_refused_op_is_no_pass(
 ) -> None:
     (tmp_path / "mutant").mkdir()
     changed = mutant(host, compiler, FALL_BACK, tmp_path / "mutant")
-    stage = ops.run(session(changed, Program(program(backendops.PROGRAM))))
+    stage = ops.run(session(changed, Program(program(backend_ops.PROGRAM))))
     assert stage.status is Status.FAILED
     row = next(r for r in stage.rows if r.backend == "Metal host" and r.op.startswith("FLASH"))
     assert (row.passed, row.dispatches) == (0, 0)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from toy import TREE, Toy, git, repository
 
+from tqforge.base.source import ensure_base
 from tqforge.commands.patch import drift
-from tqforge.domain.outcomes import Outcome
-from tqforge.domain.patchfile import net_lines
-from tqforge.domain.source import ensure_base
 from tqforge.errors import CheckoutError, ToolchainError, UsageError
+from tqforge.series.drift.outcomes import Outcome
+from tqforge.series.patchfile import net_lines
 
 QUANTS, CACHE = TREE["src/quants.c"], TREE["src/cache.cpp"]
 Probe = Callable[..., list[dict[str, object]]]

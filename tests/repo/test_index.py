@@ -17,11 +17,11 @@ from toy import Toy, sdist
 
 from tqforge.adapters import fs, index
 from tqforge.adapters.console import Output
-from tqforge.domain.model import ModelPin, Wheel
-from tqforge.domain.models import fetch_model_file
-from tqforge.domain.preparing import prepare
-from tqforge.domain.source import obtain_archive
+from tqforge.base.models import fetch_model_file
+from tqforge.base.source import obtain_archive
+from tqforge.core.values import ModelPin, Wheel
 from tqforge.errors import ArchiveError, DiskFullError, DownloadError, IntegrityError, LockedError, ModelError
+from tqforge.series.checkout import prepare
 from tqforge.workspace import Workspace
 
 

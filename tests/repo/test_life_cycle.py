@@ -11,9 +11,10 @@ from toy import Toy, commit, git, sdist
 
 from tqforge.adapters.git import Repository
 from tqforge.commands.patch import apply, export, new
-from tqforge.domain import exporting, series
-from tqforge.domain.exporting import Difference
 from tqforge.errors import CheckoutError, ConfigError, PatchError, UsageError
+from tqforge.series import export as exporting
+from tqforge.series import series
+from tqforge.series.export import Difference
 
 
 @dataclass

@@ -9,9 +9,9 @@ import pytest
 from synthetic_report import report
 from toy import TREE, Toy, git
 
+from tqforge.base.source import ensure_base
 from tqforge.commands import pr
 from tqforge.commands.patch import lint
-from tqforge.domain.source import ensure_base
 from tqforge.errors import ConfigError, PatchError
 
 GUIDE = "# Contributors\n\nCreate separate PRs for each feature\nor fix. Nothing else.\n"

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from toy import Toy, fill, git, repository
 
-from tqforge.domain import lock
-from tqforge.domain.model import Prepared
-from tqforge.domain.preparing import prepare
-from tqforge.domain.source import ensure_bindings
+from tqforge.base.source import ensure_bindings
+from tqforge.core.values import Prepared
 from tqforge.errors import CheckoutError, ConfigError, DownloadError, IntegrityError, PatchError, UsageError
+from tqforge.series import lock
+from tqforge.series.checkout import prepare
 
 HOSTILE = """
 [user]

@@ -11,12 +11,12 @@ import pytest
 from toy import TREE, Toy, git
 
 from tqforge.adapters import proc
+from tqforge.base.source import ensure_base
 from tqforge.commands.patch import prove
-from tqforge.domain import walking
-from tqforge.domain.proving import Verdict
-from tqforge.domain.source import ensure_base
-from tqforge.domain.trailers import Guard
 from tqforge.errors import ConfigError
+from tqforge.proof import schedule
+from tqforge.proof.runner import Verdict
+from tqforge.series.trailers import Guard
 
 pytestmark = pytest.mark.skipif(not shutil.which("c++"), reason="deferred: no C++ compiler")
 
@@ -55,8 +55,8 @@ int main(int n, char ** v) {
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     toy = Toy(tmp_path / "toy", {**TREE, "CMakeLists.txt": CMAKE, "toy.h": LIBRARY, "test.c": TEST})
     monkeypatch.setattr(prove, "load_base", lambda name=None: toy.base)
-    monkeypatch.setattr(walking, "PREFIX_TARGETS", ("test-toy",))
-    monkeypatch.setattr(walking, "PREFIX_TEST", Guard("test-toy", ("base",)))
+    monkeypatch.setattr(schedule, "PREFIX_TARGETS", ("test-toy",))
+    monkeypatch.setattr(schedule, "PREFIX_TEST", Guard("test-toy", ("base",)))
     add(toy, "plus", "return a - b", "return a + b")
     ensure_base(toy.context(), toy.base, str(toy.archive))
     return toy

@@ -14,11 +14,11 @@ from toy import git
 
 from tqforge.adapters.console import Output
 from tqforge.adapters.git import Repository
+from tqforge.base import source
+from tqforge.base.pins import load_base
 from tqforge.context import Context
-from tqforge.domain import source
-from tqforge.domain.manifest import load_base
-from tqforge.domain.preparing import prepare
 from tqforge.errors import DownloadError
+from tqforge.series.checkout import prepare
 from tqforge.workspace import Workspace
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tqforge.adapters.console import Output
 from tqforge.context import Context
-from tqforge.domain.lock import Shelf
-from tqforge.domain.model import Archive, Base
+from tqforge.core.values import Archive, Base
+from tqforge.series.lock import Shelf
 from tqforge.workspace import Workspace
 
 PROJECT = "toy-llama"

@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 
 from tqforge.cli.app import app
 from tqforge.cli.verbs import register
-from tqforge.domain.verify import settings
+from tqforge.verify import settings
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github/workflows/macos.yml"

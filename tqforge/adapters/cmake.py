@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from tqforge.adapters import fs, proc
-from tqforge.domain.model import Tools
+from tqforge.core.values import Tools
 
 Environment = Mapping[str, str | None]
 _RUNNING = ".running"

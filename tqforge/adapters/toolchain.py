@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tqforge.adapters import proc
 from tqforge.adapters.git import INSTALL
-from tqforge.domain.model import Host, Tool, Tools
+from tqforge.core.values import Host, Tool, Tools
 from tqforge.errors import ToolchainError
 
 _ARCHITECTURES = {"aarch64": "arm64", "amd64": "x86_64", "x64": "x86_64"}

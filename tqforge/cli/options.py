@@ -13,7 +13,7 @@ _CACHE_TYPES = ("f16", "bf16", "f32", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "i
 
 def complete_base(incomplete: str) -> list[str]:
     """Bases whose name begins so."""
-    from tqforge.domain.manifest import base_names
+    from tqforge.base.pins import base_names
 
     return [name for name in base_names() if name.startswith(incomplete)]
 
@@ -28,7 +28,7 @@ def complete_pair(incomplete: str) -> list[str]:
 
 def complete_model(incomplete: str) -> list[str]:
     """Models of models.toml whose name begins so; files are the shell's own business."""
-    from tqforge.domain.manifest import load_models
+    from tqforge.base.pins import load_models
 
     return [name for name in load_models()[1] if name.startswith(incomplete)]
 

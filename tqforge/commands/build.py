@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from tqforge.base import source as sources
+from tqforge.base.models import fetch_model_file
+from tqforge.base.pins import load_base, load_models
+from tqforge.build import builder
+from tqforge.build.builder import Built, ModelSource
+from tqforge.build.cmake_plan import Options
 from tqforge.context import Context
-from tqforge.domain import building, preparing
-from tqforge.domain import source as sources
-from tqforge.domain.building import Built, ModelSource
-from tqforge.domain.buildplan import Options
-from tqforge.domain.manifest import load_base, load_models
-from tqforge.domain.model import Prepared
-from tqforge.domain.models import fetch_model_file
+from tqforge.core.values import Prepared
 from tqforge.errors import DownloadError
+from tqforge.series import checkout
 
 
 def run(ctx: Context, *, base: str | None, source: str, options: Options) -> int:
@@ -30,13 +31,13 @@ def ensure(
 ) -> tuple[Built, Prepared]:
     """The current build of a base. The caller holds the workspace lock."""
     options, pin = options or Options(), load_base(base)
-    building.preflight(options)
-    prepared = preparing.prepare(ctx, pin, source=source)
+    builder.preflight(options)
+    prepared = checkout.prepare(ctx, pin, source=source)
     try:
         sources.ensure_bindings(ctx, pin)
     except DownloadError as error:
         ctx.out.warn(f"{error.what} Without the bindings of this base the library cannot be loaded now.")
-    return building.build(ctx, prepared, options, load_model(ctx)), prepared
+    return builder.build(ctx, prepared, options, load_model(ctx)), prepared
 
 
 def load_model(ctx: Context) -> ModelSource:

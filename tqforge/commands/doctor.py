@@ -7,9 +7,9 @@ from dataclasses import asdict
 from rich.markup import escape
 from rich.table import Table
 
+from tqforge.build import doctor
+from tqforge.build.doctor import Finding, Level
 from tqforge.context import Context
-from tqforge.domain import diagnosis
-from tqforge.domain.diagnosis import Finding, Level
 from tqforge.errors import ExitCode
 
 _MARKS = {Level.GOOD: "[green]good[/]", Level.OPTIONAL: "[yellow]note[/]", Level.BAD: "[bold red]bad[/]"}
@@ -17,7 +17,7 @@ _MARKS = {Level.GOOD: "[green]good[/]", Level.OPTIONAL: "[yellow]note[/]", Level
 
 def run(ctx: Context) -> int:
     """Look at everything; 1 when something that is needed is missing."""
-    findings = diagnosis.examine(ctx.workspace)
+    findings = doctor.examine(ctx.workspace)
     bad = [finding for finding in findings if finding.level is Level.BAD]
     ctx.out.show(_table(findings))
     if bad:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 
+from tqforge.base.pins import load_base
+from tqforge.build import builder
+from tqforge.build.builder import Built
 from tqforge.context import Context
-from tqforge.domain import building
-from tqforge.domain.building import Built
-from tqforge.domain.manifest import load_base
 
 
 def variables(built: Built) -> dict[str, str]:
@@ -18,7 +18,7 @@ def variables(built: Built) -> dict[str, str]:
 def run(ctx: Context, *, base: str | None, metal: bool | None) -> int:
     """Print `export` lines, or the same as JSON."""
     pin = load_base(base)
-    built = building.find(ctx, pin.name, metal=metal)
+    built = builder.find(ctx, pin.name, metal=metal)
     exports = variables(built)
     lines = [f'export PATH={shlex.quote(str(built.bin))}:"$PATH"']
     lines += [f"export {name}={shlex.quote(value)}" for name, value in exports.items()]

@@ -7,16 +7,17 @@ from pathlib import Path
 
 from tqforge import resources
 from tqforge.adapters import fs
+from tqforge.base import source
+from tqforge.base.pins import load_base
 from tqforge.commands.patch import lint
 from tqforge.context import Context
-from tqforge.domain import applying, series, source
-from tqforge.domain.lock import Shelf
-from tqforge.domain.manifest import load_base
-from tqforge.domain.pr import evidence, pack, rules
-from tqforge.domain.pr.rules import State
-from tqforge.domain.pr.split import CPU, Part, split
-from tqforge.domain.trees import CommitTree
 from tqforge.errors import ConfigError, PatchError
+from tqforge.pr import bundle, evidence, rules
+from tqforge.pr.rules import State
+from tqforge.pr.split import CPU, Part, split
+from tqforge.series import apply, series
+from tqforge.series.commit_tree import CommitTree
+from tqforge.series.lock import Shelf
 
 
 def run(ctx: Context, *, base_name: str | None = None, patches: Path | None = None, out: Path | None = None) -> int:
@@ -34,8 +35,8 @@ def run(ctx: Context, *, base_name: str | None = None, patches: Path | None = No
         chosen = series.load(shelf.folder)
         repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
         with tempfile.TemporaryDirectory(prefix="tqforge-pr-") as scratch:
-            with applying.aside(repository, "pr", commit) as work:
-                applied = applying.commit_series(repository, work, chosen)
+            with apply.aside(repository, "pr", commit) as work:
+                applied = apply.commit_series(repository, work, chosen)
             parts = split(repository, commit, chosen, applied, Path(scratch))
         trees = [part.tree for part in parts]
         private = (str(ctx.workspace.root), str(Path.home()), tempfile.gettempdir())
@@ -45,7 +46,7 @@ def run(ctx: Context, *, base_name: str | None = None, patches: Path | None = No
         blobs = {document.path: repository.resolve(f"{commit}:{document.path}") for document in known.documents}
         states = {**evidence.states(runs), **_of_parts(parts)}
         checklist = rules.checklist(known, tree, blobs, states, runs.stale)
-        files = pack.files(base, parts, runs, checklist, tree.read(pack.TEMPLATE))
+        files = bundle.files(base, parts, runs, checklist, tree.read(bundle.TEMPLATE))
         folder = _write(out or ctx.workspace.runs / "pr" / trees[-1][:12], files)
     missing = [line for line in checklist.splitlines() if line.startswith("- [ ]")]
     ctx.out.show("\n".join(f"{part.name}: {len(part.pieces)} patches, tree {part.tree}" for part in parts))

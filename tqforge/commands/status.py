@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tqforge.base.pins import load_base
+from tqforge.build import status
+from tqforge.build.status import BuildState, CheckoutState, SeriesState
 from tqforge.context import Context
-from tqforge.domain import state
-from tqforge.domain.manifest import load_base
-from tqforge.domain.model import Base
-from tqforge.domain.state import BuildState, CheckoutState, SeriesState
+from tqforge.core.values import Base
 
 _SHOWN_CHANGES = 5
 
@@ -16,9 +16,9 @@ _SHOWN_CHANGES = 5
 def run(ctx: Context, base_name: str | None = None) -> int:
     """Print what is pinned, what is there, and what the builds answer."""
     base = load_base(base_name)
-    series = state.series(base)
-    checkout = state.checkout(ctx, base)
-    builds = state.builds(ctx, base, checkout.tree)
+    series = status.series(base)
+    checkout = status.checkout(ctx, base)
+    builds = status.builds(ctx, base, checkout.tree)
     rows = [
         ("base", f"{base.name}: {base.title}, commit {base.commit}"),
         ("", f"tree {base.tree}"),

@@ -12,17 +12,19 @@ from pathlib import Path
 import psutil
 
 from tqforge.adapters import fs, gguf_io
+from tqforge.base import models
+from tqforge.base.pins import load_base
+from tqforge.build import builder
 from tqforge.context import Context
-from tqforge.domain import building, models
-from tqforge.domain.manifest import load_base
-from tqforge.domain.report import comparison, html, table
-from tqforge.domain.report.schema import BuildKeys, Report, Stage, Status
-from tqforge.domain.verify import running
-from tqforge.domain.verify.pairs import check_lengths, check_model
-from tqforge.domain.verify.session import Session, Target
-from tqforge.domain.verify.settings import Settings
-from tqforge.domain.verify.workshop import Workshop
 from tqforge.errors import ExitCode
+from tqforge.report.render import html, models_page
+from tqforge.report.render.terminal import screen
+from tqforge.report.schema.report import BuildKeys, Report, Stage, Status
+from tqforge.verify import run as running
+from tqforge.verify.pairs import check_lengths, check_model
+from tqforge.verify.programs import Workshop
+from tqforge.verify.session import Session, Target
+from tqforge.verify.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +124,7 @@ def _verify(ctx: Context, settings: Settings, target: Target, subject: _Subject,
     finally:
         session.close()
     report = keep(outcome.stages)
-    ctx.out.show(table.render(report))
+    ctx.out.show(screen.render(report))
     ctx.out.say(f"report: {subject.folder / 'report.html'}")
     if outcome.interrupted is not None:
         ctx.out.document(report.to_json())
@@ -138,7 +140,7 @@ def _compare(ctx: Context, top: Path, subjects: list[_Subject], reports: list[Re
     """One page over all models, with a link to each one's own."""
     top.mkdir(parents=True, exist_ok=True)
     links = [os.path.relpath(subject.folder / "report.html", top) for subject in subjects]
-    fs.write_text(top / "report.html", comparison.render(list(zip(links, reports, strict=False))))
+    fs.write_text(top / "report.html", models_page.render(list(zip(links, reports, strict=False))))
     ctx.out.say(f"all models: {top / 'report.html'}")
 
 
@@ -156,7 +158,7 @@ def _target(ctx: Context, where: Where) -> Target:
         )
         named = where.library.absolute()
         return Target(library=named, bindings=bindings.absolute(), keys=keys, gpu=bool(where.metal))
-    built = building.find(ctx, base.name, metal=where.metal)
+    built = builder.find(ctx, base.name, metal=where.metal)
     stamp = built.stamp
     keys = BuildKeys(
         base=stamp.base,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from tqforge.build import wheel
+from tqforge.build.cmake_plan import Options
 from tqforge.commands import build as build_command
 from tqforge.context import Context
-from tqforge.domain import wheel
-from tqforge.domain.buildplan import Options
 
 
 def run(ctx: Context, *, base: str | None, options: Options, out: Path | None) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from synthetic_report import report
 
-from tqforge.domain.pr import evidence
-from tqforge.domain.report.schema import OpsRow, OpsStage, Status
+from tqforge.pr import evidence
+from tqforge.report.schema.report import OpsRow, OpsStage, Status
 
 CPU = OpsRow(backend="CPU", op="CPY tq3_0", passed=20, failed=0, unsupported=0)
 HOST = OpsRow(backend="Metal host", op="CPY tq3_0", passed=7, failed=0, unsupported=13, dispatches=7)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tqforge.domain.verify.stats import block_bootstrap, edit_distance, wilson
+from tqforge.verify.stats import block_bootstrap, edit_distance, wilson
 
 WORDS = st.text("abcd", max_size=8)
 

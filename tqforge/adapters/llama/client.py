@@ -18,6 +18,7 @@ from tqforge.adapters.llama import protocol
 from tqforge.errors import CrashError, TqforgeError
 
 Tick = Callable[[int], None]
+WORKER = "tqforge.adapters.llama.child.worker"
 _LOG_TAIL = 4000
 _REMEDIES = {
     "SIGILL": "The library uses instructions this machine does not run: `tqforge build --portable`.",
@@ -47,7 +48,9 @@ class Child:
             **(env or {}),
         }
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._process = proc.spawn([sys.executable, "-m", "tqforge.adapters.llama.worker"], env=changes, stderr=log)
+        self._process = proc.spawn(
+            [sys.executable, "-m", "tqforge.adapters.llama.child.worker"], env=changes, stderr=log
+        )
         self._replies: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._count = 0
         self.busy = False

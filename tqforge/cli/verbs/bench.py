@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Measure prefill, decode and both together at depth: all pairs, and another build, take turns in one run."""
         from tqforge.commands import verify as command
-        from tqforge.domain.verify import settings
+        from tqforge.verify import settings
 
         chosen = settings.customized(
             settings.FULL,

@@ -24,8 +24,8 @@ def register(app: typer.Typer) -> None:
         json: JsonFlag = False,
     ) -> None:
         """Get the base, apply the series, compile, load the library and decode with it."""
+        from tqforge.build.cmake_plan import Options
         from tqforge.commands import build as command
-        from tqforge.domain.buildplan import Options
 
         options = Options(metal=metal, native=native, jobs=jobs)
         finish(command.run(context_of(ctx, json=json), base=base, source=source, options=options))

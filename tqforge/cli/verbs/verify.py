@@ -20,7 +20,7 @@ from tqforge.cli.options import (
 
 
 def _complete_stage(incomplete: str) -> list[str]:
-    from tqforge.domain.verify.settings import STAGES
+    from tqforge.verify.settings import STAGES
 
     return [name for name in STAGES if name.startswith(incomplete)]
 
@@ -67,7 +67,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Prove what the built library does, and say which pair to take: memory, needles, quality and more."""
         from tqforge.commands import verify as command
-        from tqforge.domain.verify import settings
+        from tqforge.verify import settings
 
         chosen = settings.customized(
             settings.FULL if full else settings.QUICK,

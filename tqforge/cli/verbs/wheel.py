@@ -24,8 +24,8 @@ def register(app: typer.Typer) -> None:
         json: JsonFlag = False,
     ) -> None:
         """Make a llama-cpp-python wheel that contains the patched library; its version names the tree."""
+        from tqforge.build.cmake_plan import Options
         from tqforge.commands import wheel as command
-        from tqforge.domain.buildplan import Options
 
         options = Options(metal=metal, native=native)
         finish(command.run(context_of(ctx, json=json), base=base, options=options, out=out))

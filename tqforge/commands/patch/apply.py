@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from tqforge.adapters.git import Repository
+from tqforge.base import source
+from tqforge.base.pins import load_base
 from tqforge.commands.patch import export
 from tqforge.context import Context
-from tqforge.domain import resolving, series, source
-from tqforge.domain.failures import Failure
-from tqforge.domain.lock import Shelf
-from tqforge.domain.manifest import load_base
-from tqforge.domain.model import Base, Prepared
-from tqforge.domain.preparing import prepare
+from tqforge.core.values import Base, Prepared
 from tqforge.errors import PatchError
+from tqforge.series import resolve, series
+from tqforge.series.checkout import prepare
+from tqforge.series.failures import Failure
+from tqforge.series.lock import Shelf
 
 
 def run(
@@ -33,16 +34,16 @@ def run(
             ready = prepare(ctx, base, source=source, shelf=shelf, discard=discard, write_lock=write_lock)
         except PatchError:
             raise _parked(ctx, base, source, shelf) from None
-        resolving.abort(Repository(ready.checkout))
+        resolve.abort(Repository(ready.checkout))
     _show(ctx, ready)
     return 0
 
 
 def _parked(ctx: Context, base: Base, origin: str, shelf: Shelf) -> PatchError:
     repository, base_commit = source.ensure_base(ctx, base, origin)
-    failure = resolving.start(repository, base_commit, series.load(shelf.folder))
+    failure = resolve.start(repository, base_commit, series.load(shelf.folder))
     assert failure is not None  # the same series failed a moment ago
-    return resolving.instructions(repository, failure, str(shelf.folder / failure.patch))
+    return resolve.instructions(repository, failure, str(shelf.folder / failure.patch))
 
 
 def go_on(ctx: Context, *, base_name: str | None = None, patches: Path | None = None, skip: bool = False) -> int:
@@ -51,14 +52,14 @@ def go_on(ctx: Context, *, base_name: str | None = None, patches: Path | None = 
     shelf = Shelf.of(base.name, patches)
     repository = Repository(ctx.workspace.checkout(base.name))
     with ctx.workspace.lock("tqforge patch apply --continue"):
-        failure: Failure | None = resolving.go_on(repository, series.load(shelf.folder), skip=skip)
+        failure: Failure | None = resolve.go_on(repository, series.load(shelf.folder), skip=skip)
         if failure:
-            raise resolving.instructions(repository, failure, str(shelf.folder / failure.patch))
-        head, parked = resolving.finish(repository)
+            raise resolve.instructions(repository, failure, str(shelf.folder / failure.patch))
+        head, parked = resolve.finish(repository)
         before = series.load(shelf.folder)
         changed = export.write(repository, base, shelf, head, moved=False)
         ready = prepare(ctx, base, shelf=shelf, write_lock=True)
-        resolving.abort(repository)
+        resolve.abort(repository)
     _warn_of_lost_lines(ctx, before, series.load(shelf.folder))
     for name in parked.skipped:
         ctx.out.say(f"  {name} was skipped and is no longer in the series")
@@ -71,7 +72,7 @@ def _warn_of_lost_lines(ctx: Context, before: series.Series, after: series.Serie
     """A resolution that removes more than the recorded patch did may have dropped upstream's lines."""
     old = {patch.name: patch for patch in before.patches}
     for patch in after.patches:
-        if patch.name in old and (lost := resolving.removed_beyond(old[patch.name].text, patch.text)):
+        if patch.name in old and (lost := resolve.removed_beyond(old[patch.name].text, patch.text)):
             shown = "; ".join(repr(line.strip()) for line in lost[:3])
             ctx.out.warn(
                 f"{patch.name} now removes {len(lost)} lines that it did not remove before: {shown}. Look at them."
@@ -82,7 +83,7 @@ def abort(ctx: Context, *, base_name: str | None = None) -> int:
     """Throw the parked work away. The checkout and the series are as they were."""
     base = load_base(base_name)
     with ctx.workspace.lock("tqforge patch apply --abort"):
-        there = resolving.abort(Repository(ctx.workspace.checkout(base.name)))
+        there = resolve.abort(Repository(ctx.workspace.checkout(base.name)))
     ctx.out.say("  the parked patch was thrown away" if there else "  nothing was parked")
     ctx.out.document({"aborted": there})
     return 0

@@ -10,16 +10,18 @@ from pathlib import Path
 from rich.table import Table
 
 from tqforge.adapters import fs
+from tqforge.base import snapshots, source
+from tqforge.base.pins import load_base
 from tqforge.context import Context
-from tqforge.domain import applying, driftreport, series, snapshots, source
-from tqforge.domain.drifting import Prober
-from tqforge.domain.driftreport import Drift
-from tqforge.domain.failures import broken_reason
-from tqforge.domain.lock import Shelf
-from tqforge.domain.manifest import load_base
-from tqforge.domain.model import Base
-from tqforge.domain.outcomes import Result
+from tqforge.core.values import Base
 from tqforge.errors import ConfigError, ExitCode
+from tqforge.series import apply, series
+from tqforge.series.drift import markdown
+from tqforge.series.drift.markdown import Drift
+from tqforge.series.drift.outcomes import Result
+from tqforge.series.drift.probe import Prober
+from tqforge.series.failures import broken_reason
+from tqforge.series.lock import Shelf
 
 
 def run(
@@ -35,11 +37,11 @@ def run(
     with ctx.workspace.lock("tqforge patch drift"):
         drift = _probe(ctx, base, Shelf.of(base.name, patches), targets)
         folder = out or ctx.workspace.runs / "drift" / drift.series_sha256[:12]
-        fs.write_text(folder / "drift.md", driftreport.markdown(drift))
-        fs.write_text(folder / "drift.json", json.dumps(driftreport.document(drift), indent=2) + "\n")
+        fs.write_text(folder / "drift.md", markdown.markdown(drift))
+        fs.write_text(folder / "drift.json", json.dumps(markdown.document(drift), indent=2) + "\n")
     _show(ctx, drift)
     ctx.out.say(f"  report: {folder / 'drift.md'}")
-    ctx.out.document(driftreport.document(drift))
+    ctx.out.document(markdown.document(drift))
     return int(ExitCode.CHECK_FAILED) if drift.breaking else 0
 
 
@@ -49,9 +51,9 @@ def _probe(ctx: Context, base: Base, shelf: Shelf, targets: Sequence[str]) -> Dr
         raise ConfigError("There is no patch to try.", where=str(shelf.folder))
     repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
     found = tuple(snapshots.import_snapshot(ctx, repository, base, target) for target in dict.fromkeys(targets))
-    with applying.aside(repository, "drift", commit) as work:
+    with apply.aside(repository, "drift", commit) as work:
         whole = tuple(patch for patch in chosen.patches if not broken_reason(patch.data))
-        applied = applying.commit_series(repository, work, series.Series(chosen.folder, whole))
+        applied = apply.commit_series(repository, work, series.Series(chosen.folder, whole))
     results: dict[str, list[Result]] = {}
     place = {patch.title: number for number, patch in enumerate(chosen.patches)}
     total = float(len(found) * len(chosen.patches))
@@ -78,4 +80,4 @@ def _show(ctx: Context, drift: Drift) -> None:
     for snapshot in drift.snapshots:
         for result in drift.results[snapshot.label]:
             if result.breaking or result.detail:
-                ctx.out.show(f"{snapshot.label}  {result.patch}: {driftreport.sentence(result)}")
+                ctx.out.show(f"{snapshot.label}  {result.patch}: {markdown.sentence(result)}")

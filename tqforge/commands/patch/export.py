@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from tqforge.adapters.git import Repository
+from tqforge.base import source
+from tqforge.base.pins import load_base
 from tqforge.context import Context
-from tqforge.domain import applying, exporting, source
-from tqforge.domain import series as series_files
-from tqforge.domain.exporting import Difference
-from tqforge.domain.lock import Shelf
-from tqforge.domain.manifest import load_base
-from tqforge.domain.model import Base
-from tqforge.domain.preparing import prepare
+from tqforge.core.values import Base
 from tqforge.errors import CheckoutError, ConfigError, ExitCode
+from tqforge.series import apply, export
+from tqforge.series import series as series_files
+from tqforge.series.checkout import prepare
+from tqforge.series.export import Difference
+from tqforge.series.lock import Shelf
 
 _REMEDY = {
     Difference.MOVED: "only positions and index ids differ: run `tqforge patch export`, in a commit of its own",
@@ -64,14 +65,14 @@ def _require_clean(repository: Repository, revision: str) -> None:
 
 def write(theirs: Repository, base: Base, shelf: Shelf, head: str, *, moved: bool) -> list[str]:
     """Write the patch files of a range of commits; the names that were written or removed."""
-    first = exporting.base_of(theirs, head, base.tree)
-    exported = exporting.export_commits(theirs, first, head)
+    first = export.base_of(theirs, head, base.tree)
+    exported = export.export_commits(theirs, first, head)
     if not exported:
         raise ConfigError("There is no commit to export.", where=str(theirs.path), remedy="Commit your change first.")
     _writable(shelf.folder)
     series = series_files.load(shelf.folder)
-    differences = exporting.compare(theirs, series, exported)
-    return exporting.write_series(shelf.folder, exported, differences, moved=moved)
+    differences = export.compare(theirs, series, exported)
+    return export.write_series(shelf.folder, exported, differences, moved=moved)
 
 
 def _writable(folder: Path) -> None:
@@ -92,10 +93,10 @@ def check(ctx: Context, *, base_name: str | None = None, patches: Path | None = 
         raise ConfigError("There is no patch to check.", where=str(shelf.folder))
     with ctx.workspace.lock("tqforge patch export --check"):
         repository, base_commit = source.ensure_base(ctx, base, source.ARCHIVE)
-        with applying.aside(repository, "check", base_commit) as work:
-            applying.commit_series(repository, work, series)
-            exported = exporting.export_commits(work, base_commit, work.resolve("HEAD"))
-        differences = exporting.compare(repository, series, exported)
+        with apply.aside(repository, "check", base_commit) as work:
+            apply.commit_series(repository, work, series)
+            exported = export.export_commits(work, base_commit, work.resolve("HEAD"))
+        differences = export.compare(repository, series, exported)
         ready = prepare(ctx, base, shelf=shelf)  # raises when the lock does not belong to the series
     bad = {name: kind for name, kind in differences.items() if kind is not Difference.SAME}
     for name, kind in bad.items():

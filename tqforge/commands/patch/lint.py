@@ -6,14 +6,15 @@ from pathlib import Path
 
 from tqforge import resources
 from tqforge.adapters.git import Repository
+from tqforge.base import snapshots, source
+from tqforge.base.pins import load_base
 from tqforge.context import Context
-from tqforge.domain import applying, lint, series, snapshots, source
-from tqforge.domain.lint.subject import Deferred, Finding, Subject, Tree, load_settings
-from tqforge.domain.lock import Shelf
-from tqforge.domain.manifest import load_base
-from tqforge.domain.model import Base
-from tqforge.domain.trees import CommitTree
+from tqforge.core.values import Base
 from tqforge.errors import DownloadError, ExitCode, PatchError
+from tqforge.series import apply, lint, series
+from tqforge.series.commit_tree import CommitTree
+from tqforge.series.lint.subject import Deferred, Finding, Subject, Tree, load_settings
+from tqforge.series.lock import Shelf
 
 
 def run(ctx: Context, *, base_name: str | None = None, patches: Path | None = None) -> int:
@@ -53,8 +54,8 @@ def _trees(ctx: Context, base: Base, chosen: series.Series) -> tuple[Tree | None
     """The base and the patched tree, or the reason why they could not be had. Writes nothing a person would see."""
     try:
         repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
-        with applying.aside(repository, "lint", commit) as work:
-            applying.commit_series(repository, work, chosen)
+        with apply.aside(repository, "lint", commit) as work:
+            apply.commit_series(repository, work, chosen)
             head = work.resolve("HEAD")
     except DownloadError as error:
         return None, None, f"the base cannot be had: {error.what}"

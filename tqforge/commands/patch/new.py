@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tqforge.adapters.git import Repository
+from tqforge.base import source
+from tqforge.base.pins import load_base
 from tqforge.context import Context
-from tqforge.domain import source, trailers
-from tqforge.domain.manifest import load_base
 from tqforge.errors import CheckoutError, UsageError
+from tqforge.series import trailers
 
 
 def run(

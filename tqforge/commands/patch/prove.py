@@ -14,26 +14,19 @@ from tqforge.adapters import fs, toolchain
 from tqforge.adapters.cmake import Tree
 from tqforge.adapters.console import Meter
 from tqforge.adapters.git import Repository
+from tqforge.base import source
+from tqforge.base.pins import load_base
+from tqforge.build import builder, cmake_plan, compiler_log, metal_emulator
 from tqforge.context import Context
-from tqforge.domain import (
-    applying,
-    building,
-    buildlog,
-    buildplan,
-    metalguard,
-    metalhost,
-    proofs,
-    series,
-    source,
-    walking,
-)
-from tqforge.domain.lock import Shelf
-from tqforge.domain.manifest import load_base
-from tqforge.domain.model import Base
-from tqforge.domain.patchfile import parse
-from tqforge.domain.proofs import Report
-from tqforge.domain.proving import Bench, Ledger, Seen, Verdict
+from tqforge.core.values import Base
 from tqforge.errors import ConfigError, ExitCode
+from tqforge.proof import metal_guard, schedule
+from tqforge.proof import record as proofs
+from tqforge.proof.record import Report
+from tqforge.proof.runner import Bench, Ledger, Seen, Verdict
+from tqforge.series import apply, series
+from tqforge.series.lock import Shelf
+from tqforge.series.patchfile import parse
 
 #: A build of a proof does not know its commit: the same files give the same objects in every tree.
 _NO_COMMIT = "-DGIT_EXE=OFF"
@@ -70,15 +63,15 @@ def _prove(
         raise ConfigError("There is no patch to prove.", where=str(shelf.folder))
     wanted = {chosen.find(name).name for name in only} or {patch.name for patch in chosen.patches}
     repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
-    with applying.aside(repository, "prove", commit) as work:
-        applied = applying.commit_series(repository, work, chosen)
+    with apply.aside(repository, "prove", commit) as work:
+        applied = apply.commit_series(repository, work, chosen)
     rows = enumerate(zip(applied, chosen.patches, strict=True))
-    every = [walking.Item(number, patch, parse(file.text)) for number, (patch, file) in rows]
+    every = [schedule.Item(number, patch, parse(file.text)) for number, (patch, file) in rows]
     items = [item for item in every if item.patch.name in wanted]
     tests = frozenset(item.number for item in every if item.only_tests)
     with ctx.out.meter("prove") as meter:  # how long a step takes cannot be told from the ones before it
-        steps = _Steps(ctx, meter, walking.length(items, prefixes=prefixes, guards=guards))
-        walk = walking.Walk(applied, tests, _bench(ctx, base, repository, jobs, steps), steps)
+        steps = _Steps(ctx, meter, schedule.length(items, prefixes=prefixes, guards=guards))
+        walk = schedule.Walk(applied, tests, _bench(ctx, base, repository, jobs, steps), steps)
         first = walk.prefixes(items) if prefixes else []
         second = walk.guards(items) if guards else []
     titles = tuple(patch.title for patch in chosen.patches)
@@ -105,19 +98,19 @@ class _Steps:
         self.ctx.out.tell(f"  {seen.verdict} ({how}){detail}")
 
     def line(self, line: str) -> None:
-        step = buildlog.step(line)
+        step = compiler_log.step(line)
         what = f"{step.done}/{step.total} {step.what}" if step else line[:100]
         self.meter.update(self.done, f"({self.done}/{self.total}) {what}")
 
 
 def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, steps: _Steps) -> Bench:
     host, tools = toolchain.host(), toolchain.tools()
-    options = buildplan.Options(native=False, metal=False, ccache=tools.ccache.path if tools.ccache else None)
-    plan = buildplan.make(host, options, buildplan.Version(tree="0" * 12))
+    options = cmake_plan.Options(native=False, metal=False, ccache=tools.ccache.path if tools.ccache else None)
+    plan = cmake_plan.make(host, options, cmake_plan.Version(tree="0" * 12))
     folder = ctx.workspace.build(base.name, "prove")
     arguments = (*plan.arguments, _NO_COMMIT)
     # a file that asks with __has_include looks the same to ccache's direct mode whether the other one is there or not
-    environment = {**building.environment(ctx), "CCACHE_NODIRECT": "1"}
+    environment = {**builder.environment(ctx), "CCACHE_NODIRECT": "1"}
     cmake = Tree(
         # laid out like a workspace: what `tqforge build` compiled is found again in ccache
         source=folder / "git" / base.name,
@@ -135,8 +128,8 @@ def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, s
             ctx.workspace.runs / "prove" / "ledger.json", " ".join((*arguments, tools.cxx.version, tools.cc.version))
         ),
         progress=steps.line,
-        metal=metalguard.MetalHost(
-            builder=metalhost.Builder(
+        metal=metal_guard.MetalHost(
+            builder=metal_emulator.Builder(
                 project=resources.metal_dir(),
                 folder=folder / "metal-host",
                 tools=tools,

@@ -1,0 +1,223 @@
+"""The memory plan as data: what a context needs, what a machine grants, which pair follows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic_parts import cell as needle_cell
+from synthetic_parts import interval, summaries
+from synthetic_report import report
+from synthetic_stages import quality_row
+
+from tqforge.adapters.gguf_io import ModelFacts
+from tqforge.adapters.llama.child.trace import buffers
+from tqforge.core.values import Pair
+from tqforge.errors import UsageError
+from tqforge.report.judge import budget
+from tqforge.report.judge.budget import GIB, Grant
+from tqforge.report.judge.recommend import advise
+from tqforge.report.schema.report import (
+    Need,
+    NeedleStage,
+    Outcome,
+    PairVerdict,
+    PlanRow,
+    PlanStage,
+    QualityStage,
+    Status,
+)
+from tqforge.verify import settings
+from tqforge.verify.stages import plan
+
+MIB = 1 << 20
+FACTS = ModelFacts(
+    path=Path("m.gguf"), size=1, name="m", arch="llama", layers=2, heads=9, kv_heads=(3, 3), head_k=64, head_v=64,
+    trained_context=8192, vocabulary=10, swa_window=None, mla=False, recurrent=False, chat_template=None, bos="",
+    eos="", bos_id=None,
+)  # fmt: skip
+SIZES = {"f16": (1, 2), "q8_0": (32, 34), "tq3_0": (32, 14)}
+LOG = """
+load_tensors:   CPU_Mapped model buffer size =   462.96 MiB
+load_tensors:   CPU_REPACK model buffer size =    28.05 MiB
+llama_context:        CPU  output buffer size =     0.19 MiB
+llama_kv_cache_iswa: creating non-SWA KV cache, size = 4096 cells
+llama_kv_cache:        CPU KV buffer size =    12.00 MiB
+llama_kv_cache: size =   12.00 MiB (  4096 cells,   2 layers,  1/1 seqs), K (q8_0):    8.00 MiB, V (tq3_0):    4.00 MiB
+llama_kv_cache_iswa: creating     SWA KV cache, size = 1024 cells
+llama_kv_cache: size =    6.00 MiB (  1024 cells,   4 layers,  1/1 seqs), K (q8_0):    4.00 MiB, V (tq3_0):    2.00 MiB
+sched_reserve:        CPU compute buffer size =    90.00 MiB
+sched_reserve:        CPU compute buffer size =    98.25 MiB
+""".splitlines()
+
+
+def test_the_log_is_read_to_the_hundredth() -> None:
+    found = buffers.read(LOG)
+    assert found.weights == round(462.96 * MIB) + round(28.05 * MIB)
+    assert found.compute == round(98.25 * MIB) + round(0.19 * MIB), "the last of a buffer, and the output"
+    assert [(c.sliding, c.cells, c.layers, c.bytes) for c in found.caches] == [
+        (False, 4096, 2, 12 * MIB),
+        (True, 1024, 4, 6 * MIB),
+    ]
+    assert buffers.read(["nothing"]) == buffers.Buffers()
+
+
+def trial(*caches: tuple[bool, int, int]) -> dict[str, Any]:
+    parts = [{"sliding": sliding, "cells": cells, "layers": layers, "bytes": 0} for sliding, cells, layers in caches]
+    return {"caches": parts, "compute": 7}
+
+
+def test_planned_from_block_sizes() -> None:
+    facts = replace(FACTS, weights=1000)  # two layers of 3 heads of 64 values, K and V alike
+    need = plan.planned_need(Pair("q8_0", "tq3_0"), trial((False, 1024, 2)), SIZES, facts)
+    values = 2 * 3 * 64 * 1024
+    assert need == Need(weights=1000, kv=values * 34 // 32 + values * 14 // 32, compute=7)
+    assert need.total == 1000 + values * 48 // 32 + 7
+
+
+def test_layers_with_a_sliding_window_are_planned_apart() -> None:
+    whole = plan.planned_need(Pair("f16", "f16"), trial((False, 4096, 2)), SIZES, FACTS)
+    mixed = plan.planned_need(Pair("f16", "f16"), trial((False, 4096, 1), (True, 1024, 1)), SIZES, FACTS)
+    assert (mixed.kv, mixed.kv_swa) == (whole.kv // 2, whole.kv // 8)
+
+
+def test_a_cache_that_was_planned_wrongly_is_found() -> None:
+    planned = Need(weights=1, kv=100 * MIB, compute=1)
+    near = planned.model_copy(update={"kv": 100 * MIB + 5000})
+    far = planned.model_copy(update={"kv": 101 * MIB})
+    assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned, measured=near)) == 0
+    assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned, measured=far)) == MIB
+    assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned)) == 0
+
+
+def test_lengths_stop_where_the_model_was_trained() -> None:
+    assert plan.chosen_lengths(settings.FULL, 8192) == (8192, (4096, 8192))
+    assert plan.chosen_lengths(settings.FULL, 131072) == (32768, (4096, 16384, 32768))
+    asked = replace(settings.FULL, plan_context=5000)
+    assert plan.chosen_lengths(asked, 131072)[0] == 5120
+
+
+@pytest.mark.parametrize(
+    ("grant", "memory", "usable"),
+    [
+        (Grant(memory=16 * GIB, mac_gpu=True), 16 * GIB, 16 * GIB * 2 // 3),  # 10,922.67 MiB, as M1 and M2 log it
+        (Grant(memory=16 * GIB, mac_gpu=True), 32 * GIB, 32 * GIB * 2 // 3),  # 21,845.33
+        (Grant(memory=16 * GIB, mac_gpu=True), 64 * GIB, 48 * GIB),  # 49,152
+        (Grant(memory=16 * GIB, mac_gpu=True), 96 * GIB, 72 * GIB),  # 73,728
+        (Grant(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB), 16 * GIB, 12 * GIB),  # the driver's own word
+        (Grant(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB), 8 * GIB, 8 * GIB * 2 // 3),
+        (Grant(memory=16 * GIB), 10 * GIB, 8 * GIB),
+    ],
+)
+def test_what_a_machine_grants(grant: Grant, memory: int, usable: int) -> None:
+    assert grant.usable(memory) == pytest.approx(usable, abs=2)
+
+
+def test_a_budget_made_from_a_need_grants_it() -> None:
+    for grant in (Grant(memory=16 * GIB), Grant(memory=16 * GIB, mac_gpu=True)):
+        for need in (123_456_789, 3 * GIB + 5, 40 * GIB):
+            asked = grant.asked(need)
+            assert need <= grant.usable(asked) < 1.03 * need
+    assert budget.readable(int(1.234 * GIB)) == pytest.approx(1.24 * GIB, rel=0.01)
+
+
+def rows(**needs: int) -> list[PlanRow]:
+    made = []
+    for name, kv in needs.items():
+        pair = name.replace("__", "/")
+        need = Need(weights=100 * MIB, kv=kv * MIB, compute=50 * MIB)
+        made.append(PlanRow(pair=pair, n_ctx=8192, planned=need, measured=need))
+    return made
+
+
+ROWS = rows(f16__f16=180, q8_0__q8_0=100, q8_0__tq3_0=70, q4_0__q4_0=50, tq3_0__tq3_0=40)
+LEVELS = {"q8_0/q8_0": "safe", "q8_0/tq3_0": "safe", "q4_0/q4_0": "unsafe", "tq3_0/tq3_0": "unsafe"}
+VERDICTS = {pair: PairVerdict(pair=pair, bits=1, level=level, why="KL x") for pair, level in LEVELS.items()}  # type: ignore[arg-type]
+CLOSENESS = ("q8_0/q8_0", "q8_0/tq3_0", "q4_0/q4_0", "tq3_0/tq3_0")
+
+
+@pytest.mark.parametrize(
+    ("usable", "pair", "words"),
+    [
+        (400, "f16/f16", "nothing is lost"),
+        (300, "q8_0/q8_0", "what is closer to f16 (f16/f16) needs 330 MiB or more"),
+        (230, "q8_0/tq3_0", "smaller, but not safe here: q4_0/q4_0 (unsafe) and tq3_0/tq3_0 (unsafe)"),
+        (215, None, "the smallest safe pair, q8_0/tq3_0, needs 220 MiB; what fits is not safe here"),
+        (100, None, "nothing fits"),
+    ],
+)
+def test_the_closest_safe_pair_that_fits(usable: int, pair: str | None, words: str) -> None:
+    memory = round(usable * MIB / budget.ELSEWHERE) + 8
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, Grant(memory=GIB))
+    assert found.pair == pair
+    assert words in found.reason
+    assert (found.need is None) == (pair is None)
+
+
+def test_it_says_when_no_needles_were_tried() -> None:
+    memory = round(230 * MIB / budget.ELSEWHERE) + 8
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, Grant(memory=GIB))
+    assert "no needles were tried" in found.reason
+    tried = {pair: one.model_copy(update={"needles": 9}) for pair, one in VERDICTS.items()}
+    assert "no needles" not in budget.recommend(ROWS, tried, CLOSENESS, memory, Grant(memory=GIB)).reason
+
+
+def test_nothing_is_recommended_from_quality_that_was_not_measured() -> None:
+    found = budget.recommend(ROWS, {}, (), 16 * GIB, Grant(memory=16 * GIB))
+    assert found.pair is None
+    assert "without a measured quality" in found.reason
+    part = budget.recommend(ROWS, {"q8_0/tq3_0": VERDICTS["q8_0/tq3_0"]}, ("q8_0/tq3_0",), 16 * GIB, Grant(memory=GIB))
+    assert part.pair == "f16/f16"
+
+
+def test_three_budgets_show_where_the_choice_changes() -> None:
+    grant = Grant(memory=16 * GIB)
+    asked = budget.default_budgets(ROWS, grant)
+    chosen = [budget.recommend(ROWS, VERDICTS, CLOSENESS, one, grant).pair for one in asked]
+    assert len(asked) == 3
+    assert chosen == ["f16/f16", "q8_0/tq3_0", None]
+    assert budget.default_budgets([], grant) == (16 * GIB,)
+
+
+def test_a_run_ends_with_verdicts_and_recommendations() -> None:
+    quality = QualityStage(
+        status=Status.PASSED,
+        rows=tuple(
+            quality_row(pair, kl=interval(kl))
+            for pair, kl in (("q8_0/q8_0", 0.004), ("q8_0/tq3_0", 0.03), ("tq3_0/tq3_0", 2.1))
+        ),
+    )
+    made = PlanStage(status=Status.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
+    whole = advise(report(stages=(quality, made)))
+    assert {one.pair: one.level for one in whole.verdicts} == {
+        "tq3_0/tq3_0": "unsafe",
+        "q8_0/tq3_0": "safe",
+        "q8_0/q8_0": "safe",
+    }
+    (choice,) = whole.stages[1].recommendations  # type: ignore[union-attr]
+    assert choice.pair == "q8_0/tq3_0"
+    alone = advise(report(stages=(made,)))
+    assert alone.stages[0].recommendations[0].pair is None  # type: ignore[union-attr]
+
+
+def test_lost_needles_make_a_close_pair_no_recommendation() -> None:
+    cells = [needle_cell("q8_0/tq3_0", 2048, 0.5, seed, Outcome.MISS) for seed in range(12)]
+    needle = NeedleStage(status=Status.PASSED, cells=tuple(cells), summaries=summaries(cells))
+    quality = QualityStage(status=Status.PASSED, rows=(quality_row("q8_0/tq3_0", kl=interval(0.01)),))
+    made = PlanStage(status=Status.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
+    whole = advise(report(stages=(needle, quality, made)))
+    assert whole.verdicts[0].level == "unsafe"
+    assert whole.stages[2].recommendations[0].pair is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("text", "size"), [("16GB", 16 << 30), ("900 MB", 900 << 20), ("1.5g", 3 << 29)])
+def test_sizes(text: str, size: int) -> None:
+    assert settings.parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "16", "GB", "-1GB", "0GB", "16 bananas"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError):
+        settings.parse_size(text)

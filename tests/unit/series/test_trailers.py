@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tqforge.series.patchfile import parse
+from tqforge.series.trailers import Guard, Status, check_why, message, problems
+
+GOOD = [("Patch-Name", "a-b"), ("Why", "the need is real"), ("Upstream-Status", "Pending"), ("Guard", "test-x all")]
+
+#: The corpus of invalid trailers: what is changed, and the one message it gives.
+INVALID: dict[str, tuple[dict[str, str | None], str]] = {
+    "no name": ({"Patch-Name": None}, "'Patch-Name:' is missing"),
+    "no why": ({"Why": None}, "'Why:' is missing"),
+    "no status": ({"Upstream-Status": None}, "'Upstream-Status:' is missing"),
+    "no guard": ({"Guard": None}, "'Guard:' is missing"),
+    "other name": ({"Patch-Name": "c"}, "does not agree with the file name a-b.patch"),
+    "big letters": ({"Patch-Name": "A B"}, "use small letters"),
+    "short why": ({"Why": "bug"}, "one sentence"),
+    "unknown status": ({"Upstream-Status": "Soon"}, "use Pending, Submitted"),
+    "submitted nowhere": ({"Upstream-Status": "Submitted"}, "Submitted must say where"),
+    "submitted to an empty place": ({"Upstream-Status": "Submitted [ ]"}, "Submitted must say where"),
+    "merged nowhere": ({"Upstream-Status": "Merged"}, "Merged must say where"),
+    "inappropriate without a reason": ({"Upstream-Status": "Inappropriate"}, "Inappropriate must say why"),
+    "pending somewhere": ({"Upstream-Status": "Pending [x]"}, "Pending takes no bracket"),
+    "guard in a shell": ({"Guard": "test-x; rm -rf y"}, "without a shell"),
+    "guard with a path": ({"Guard": "../bin/test-x"}, "not the name of a test program"),
+    "metal host without a suite": ({"Guard": "metal-host"}, "name of a suite"),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_trailers_give_one_message(name: str) -> None:
+    changes, expected = INVALID[name]
+    values = {**dict(GOOD), **changes}
+    found = problems([(key, value) for key, value in values.items() if value is not None], "a-b")
+    assert expected in "; ".join(found)
+    assert len(found) == 1 or name in ("big letters",)
+
+
+def test_good_trailers() -> None:
+    assert problems(GOOD, "a-b") == []
+    assert problems([*GOOD, ("Guard", "metal-host cpy --type tq3_0")], "a-b") == []
+    assert problems([*GOOD, ("Why", "again and again")], "a-b") == ["'Why:' is there 2 times"]
+    assert Status.parse("Merged [upstream, 2026]").about == "upstream, 2026"
+    assert str(Guard.parse("test-backend-ops test  -o SET_ROWS")) == "test-backend-ops test -o SET_ROWS"
+    assert Guard.parse("metal-host cpy").on_metal_host
+    assert check_why("a real need") == "a real need"
+    assert message("s", "b\n", dict(GOOD)).count("\n\n") == 2
+
+
+SENTENCE = st.lists(st.text("abcXYZ0189,:'", min_size=1, max_size=8), min_size=3, max_size=8).map(" ".join)
+HEAD = "From 0 Mon Sep 17 00:00:00 2001\nFrom: a <a@b>\nDate: Thu, 1 Oct 2026 00:00:00 +0000\nSubject: [PATCH] "
+
+
+@given(subject=SENTENCE, body=st.lists(SENTENCE, max_size=3).map("\n".join), why=SENTENCE)
+def test_what_new_writes_is_what_lint_reads(subject: str, body: str, why: str) -> None:
+    values = {**dict(GOOD), "Why": why}
+    patch = parse(HEAD + message(subject, body, values) + "---\n")
+    assert dict(patch.trailers) == values
+    assert problems(patch.trailers, "a-b") == []
+    assert patch.subject == subject

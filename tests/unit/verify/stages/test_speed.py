@@ -1,0 +1,313 @@
+"""Rates, ratios and noise as pure functions; the stage on a child that answers from a table."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_stages import FACTS, KEYS
+
+from tqforge.adapters.console import Output
+from tqforge.adapters.llama.child import symbols, timing
+from tqforge.core.values import Pair
+from tqforge.errors import LoadError, UsageError
+from tqforge.report.judge import select
+from tqforge.report.schema.report import Interval, SpeedRow, Status
+from tqforge.verify import settings
+from tqforge.verify.session import DeferredError, Session, Target
+from tqforge.verify.stages.speed import contexts, llama_bench, rates, schedule, targets
+from tqforge.verify.stages.speed import stage as speed
+from tqforge.verify.stages.speed.rates import Sample
+
+CHOSEN = replace(
+    settings.QUICK, pairs=(Pair.parse("tq3_0"),), speed_depths=(0, 64), speed_prefill=32, speed_decode=4, threads=2
+)
+
+
+def sample(pair: str, seconds: float, *, number: int = 0, depth: int = 0) -> Sample:
+    return Sample(pair, depth, "decode", number, 10, seconds, cpu=2 * seconds)
+
+
+def test_a_ratio_is_taken_within_a_round() -> None:
+    own = [sample("q", 2.0, number=0), sample("q", 20.0, number=1), sample("q", 200.0, number=2)]
+    control = [sample("f16/f16", 1.0, number=0), sample("f16/f16", 10.0, number=1), sample("f16/f16", 100.0, number=2)]
+    ratio = rates.ratios(own, control)
+    assert ratio is not None
+    assert (ratio.value, ratio.low, ratio.high) == (0.5, 0.5, 0.5)
+    assert rates.ratios(own, []) is None
+
+
+def test_the_interval_of_a_median_lies_within_the_values() -> None:
+    band = rates.median_interval([1.0, 2.0, 9.0])
+    assert band.value == 2.0
+    assert 1.0 <= band.low <= 2.0 <= band.high <= 9.0
+    with pytest.raises(ValueError, match="no values"):
+        rates.median_interval([])
+
+
+def test_rows_flag_what_is_over_two_times_slower() -> None:
+    rows = rates.rows_of([sample("f16/f16", 1.0), sample("q4_0/q4_0", 2.1), sample("tq3_0/tq3_0", 1.9)])
+    assert [bool(row.note) for row in rows] == [False, True, False]
+    assert speed.verdict(rows) == (Status.PASSED, "")
+    slow = rates.rows_of([sample("f16/f16", 1.0), sample("tq3_0/tq3_0", 2.5)])
+    status, reason = speed.verdict(slow)
+    assert status is Status.FAILED
+    assert "tq3_0/tq3_0 (decode at 0)" in reason
+    assert speed.verdict(slow, "The machine was not quiet.")[0] is Status.INCONCLUSIVE
+    assert speed.verdict([])[0] is Status.INCONCLUSIVE
+
+
+def test_tq3_0_is_held_against_the_stock_pair_beside_it_and_against_f16() -> None:
+    assert [rates.neighbour(pair) for pair in ("tq3_0/tq3_0", "q8_0/tq3_0", "tq3_0/f16", "q8_0/q8_0")] == [
+        "q4_0/q4_0",
+        "q8_0/q8_0",
+        "f16/f16",
+        "f16/f16",
+    ]
+    pairs = {"f16/f16": 1.0, "q8_0/q8_0": 0.4, "q8_0/tq3_0": 0.9, "q4_0/q4_0": 3.0, "tq3_0/tq3_0": 2.5}
+    rows = {row.pair: row for row in rates.rows_of([sample(pair, seconds) for pair, seconds in pairs.items()])}
+    mixed, own, plain = rows["q8_0/tq3_0"], rows["tq3_0/tq3_0"], rows["f16/f16"]
+    assert (mixed.neighbour, own.neighbour, plain.neighbour) == ("q8_0/q8_0", "q4_0/q4_0", "")
+    assert mixed.ratio_neighbour is not None
+    assert mixed.ratio_neighbour.value == pytest.approx(0.4 / 0.9)
+    assert "over 2x slower than q8_0/q8_0 in" in mixed.note
+    assert "over 2x slower than f16/f16 in" in own.note  # q4_0 itself is slow and excuses nothing
+    assert plain.ratio_neighbour is None
+    alone = rates.rows_of([sample("f16/f16", 1.0), sample("tq3_0/tq3_0", 1.5)])[1]
+    assert (alone.neighbour, alone.note) == ("f16/f16", "")
+
+
+def rounds(pair: str, seconds: list[float], *, depth: int = 4096, build: str = "") -> list[Sample]:
+    return [replace(sample(pair, s, number=i, depth=depth), build=build) for i, s in enumerate(seconds)]
+
+
+def test_ratios_are_judged_by_their_aims() -> None:
+    taken = [
+        *rounds("f16/f16", [1.0, 1.0, 1.0]),
+        *rounds("q4_0/q4_0", [1.0, 1.1, 1.2]),
+        *rounds("tq3_0/tq3_0", [1.0, 1.1, 1.3]),
+        *rounds("q8_0/q8_0", [1.0, 1.0, 1.0], depth=0),
+        *rounds("q8_0/tq3_0", [1.2, 1.2, 1.2], depth=0),
+    ]
+    found = {(one.pair, one.against, one.depth): one for one in targets.against_stock(taken)}
+    beside_q4 = found["tq3_0/tq3_0", "q4_0/q4_0", 4096]
+    assert (beside_q4.ratio.value, beside_q4.bar, beside_q4.rounds) == (1.0, 0.95, 3)
+    assert select.standing(beside_q4) == "not decided"  # one round of three is below the aim
+    assert select.standing(found["tq3_0/tq3_0", "f16/f16", 4096]) == "not decided"
+    assert select.standing(found["q8_0/tq3_0", "q8_0/q8_0", 0]) == "missed"
+    assert select.standing(beside_q4.model_copy(update={"bar": 0.9})) == "met"
+    assert select.standing(beside_q4.model_copy(update={"bar": None})) == ""
+    assert select.standing(beside_q4.model_copy(update={"bar": 0.9, "rounds": 1})) == "not decided"
+    assert len(found) == 3
+
+
+def test_an_aim_at_one_depth_is_none_at_another() -> None:
+    taken = [*rounds("q4_0/q4_0", [1.0, 1.0], depth=0), *rounds("tq3_0/tq3_0", [9.0, 9.0], depth=0)]
+    (one,) = targets.against_stock(taken)
+    assert one.bar is None
+
+
+def test_another_build_is_compared_pair_by_pair_in_the_same_round() -> None:
+    taken = [*rounds("tq3_0/tq3_0", [1.0, 2.0]), *rounds("tq3_0/tq3_0", [10.0, 20.0, 5.0], build="old")]
+    (one,) = targets.against_build(taken)
+    assert one.against == "tq3_0/tq3_0 of old"
+    assert (one.ratio.value, one.rounds) == (10.0, 2)
+    assert not targets.against_build(taken[:2])
+    assert not targets.against_stock(taken)
+
+
+def test_the_share_that_grows_with_depth() -> None:
+    deep, empty = rates.rows_of([sample("q", 4.0, depth=4096), sample("q", 1.0)])
+    assert deep.depth_share == pytest.approx(0.75)
+    assert empty.depth_share is None
+
+
+def test_a_noisy_machine_is_recognised() -> None:
+    quiet = [sample("q", 1.0 + number / 100, number=number) for number in range(5)]
+    assert not rates.noise(rates.spread(quiet), rates.cpu_share(quiet, 2))
+    loud = [sample("q", 1.0 + number, number=number) for number in range(5)]
+    assert "differ by" in rates.noise(rates.spread(loud), 1.0)
+    assert "had 50% of the CPUs" in rates.noise(0.01, rates.cpu_share(quiet, 4))
+    assert rates.spread([sample("q", 1.0)]) is None
+    assert rates.cpu_share([], 2) is None
+
+
+def test_threads_are_spread_over_cores() -> None:
+    cores = {0: "0,4", 1: "0,4", 2: "1,5", 3: "1,5"}
+    assert timing.spread_over_cores([0, 1, 2, 3], cores) == [0, 2, 1, 3]
+    assert timing.spread_over_cores([1, 3], cores) == [1, 3]
+    assert timing.spread_over_cores([], {}) == []
+
+
+def test_every_pair_is_filled_before_a_depth_is_measured_in_turns() -> None:
+    steps = schedule.plan((0, 64), 2, CHOSEN)
+    fills = [number for number, step in enumerate(steps) if step.what == "fill"]
+    assert [(steps[i].place, steps[i].depth, steps[i].count) for i in fills] == [(0, 64, 64), (1, 64, 64)]
+    assert all(step.depth == 0 for step in steps[: fills[0]])
+    assert all(step.depth == 64 for step in steps[fills[-1] + 1 :])
+    first = [step.place for step in steps if (step.what, step.depth, step.round) == ("decode", 0, 0)]
+    second = [step.place for step in steps if (step.what, step.depth, step.round) == ("decode", 0, 1)]
+    assert (first, second) == ([0, 1], [1, 0])
+
+
+def test_depths_that_do_not_fit_are_left_out() -> None:
+    assert schedule.usable_depths(settings.FULL, replace(FACTS, trained_context=4096)) == (0, 2048)
+    with pytest.raises(DeferredError, match="fits into"):
+        schedule.usable_depths(settings.FULL, replace(FACTS, trained_context=100))
+    rotary = replace(FACTS, trained_context=100, rotary=True)
+    assert schedule.usable_depths(settings.FULL, rotary) == settings.FULL.speed_depths
+    assert settings.parse_fills("4k,0,2048") == (0, 2048, 4096)
+    with pytest.raises(UsageError):
+        settings.parse_fills("deep")
+
+
+def test_a_slow_run_is_not_repeated_more_than_a_spread_needs() -> None:
+    patience = schedule.Patience(20.0)
+    slow, quick = schedule.Step("prefill", 1, 64, 32), schedule.Step("prefill", 0, 64, 32)
+    patience.note(slow, 21.0)
+    patience.note(quick, 19.0)
+    assert [patience.skips(replace(slow, round=number)) for number in range(4)] == [False, False, True, True]
+    assert not patience.skips(replace(quick, round=4))
+    assert not patience.skips(replace(slow, what="decode", round=4))
+    assert not patience.skips(replace(slow, depth=0, round=4))
+
+
+class FakeChild:
+    """Answers as a worker does; the second pair is three times slower, and all of another build ten times."""
+
+    alive = True
+
+    def __init__(self, slower: float = 1.0) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.slower = slower
+        self.loaded = {"types": [{"name": name, "block": 32, "bytes": 14} for name in ("f16", "tq3_0")]}
+
+    def close(self) -> None:
+        self.calls.append(("close", {}))
+
+    def call(self, op: str, args: dict[str, Any], **_more: object) -> dict[str, Any]:
+        self.calls.append((op, args))
+        if op == "tokenize":
+            return {"tokens": [[5, 6, 7]]}
+        if op == "bench_open":
+            return {"cpus": [0, 1]}
+        if op == "bench_run":
+            seconds = self.slower * len(args["tokens"]) * (0.03 if args["index"] else 0.01)
+            return {"seconds": seconds, "cpu": 2 * seconds}
+        return {}
+
+
+def bench_session(tmp_path: Path) -> Session:
+    target = Target(library=tmp_path, bindings=tmp_path, keys=KEYS, gpu=False)
+    return Session(out=Output(quiet=True), target=target, settings=CHOSEN, facts=FACTS, folder=tmp_path)
+
+
+def test_the_stage_measures_and_closes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, child = bench_session(tmp_path), FakeChild()
+    monkeypatch.setattr(Session, "model", lambda *_: child)
+    stage = speed.run(session)
+    assert child.calls[-1][0] == "bench_close"
+    assert stage.status is Status.FAILED
+    assert {row.phase for row in stage.rows} == {"prefill", "decode", "end-to-end"}
+    wanted = ("tq3_0/tq3_0", "decode", 64)
+    ratio = next(row.ratio_f16 for row in stage.rows if (row.pair, row.phase, row.depth) == wanted)
+    assert ratio is not None
+    assert ratio.value == pytest.approx(1 / 3)
+    assert stage.busy == pytest.approx(1.0)
+    assert stage.spread == pytest.approx(0.0)
+    assert any("llama-bench was not asked for" in note for note in stage.notes)
+    runs = [args for op, args in child.calls if op == "bench_run"]
+    assert all(len(args["tokens"]) for args in runs)
+    assert {args["keep"] for args in runs} == {0, 64, 32, 96}  # after each prompt its answer
+    fills = [args for op, args in child.calls if op == "bench_fill"]
+    assert [(args["index"], len(args["tokens"]), args["state"]) for args in fills] == [(0, 64, ""), (1, 64, "")]
+    whole = next(row for row in stage.rows if (row.pair, row.phase, row.depth) == ("f16/f16", "end-to-end", 64))
+    assert whole.rate.value == pytest.approx(100)
+    assert whole.rounds == 3
+
+
+def test_another_build_takes_its_turns_and_gets_the_filled_caches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, own, other = bench_session(tmp_path), FakeChild(), FakeChild(slower=10)
+    old = tmp_path / "old"
+    session.target = replace(session.target, beside=old)
+    started: list[dict[str, Any]] = []
+
+    def start(**more: Any) -> FakeChild:
+        started.append(more)
+        return other
+
+    monkeypatch.setattr(Session, "model", lambda *_: own)
+    monkeypatch.setattr(contexts, "Child", start)
+    stage = speed.run(session)
+    assert started[0]["library"] == old
+    assert started[0]["env"]["LD_LIBRARY_PATH"] == str(old)
+    assert ("only_from", {"folder": str(old)}) in other.calls
+    assert other.calls[-1][0] == "close"
+    states = [[args["state"] for op, args in child.calls if op == "bench_fill"] for child in (own, other)]
+    assert states[0] == states[1]
+    assert all(states[0])
+    assert not (tmp_path / "fills").exists()
+    assert {row.pair for row in stage.beside} == {"f16/f16", "tq3_0/tq3_0"}
+    ratio = next(one for one in stage.ratios if one.against == "tq3_0/tq3_0 of old" and one.depth == 64)
+    assert ratio.ratio.value == pytest.approx(10)
+    assert stage.beside_build == str(old)
+
+
+def test_a_filled_cache_is_named_by_what_is_in_it() -> None:
+    pair, tokens = Pair.parse("q8_0/tq3_0"), list(range(64))
+    name = contexts.state_name("sha", pair, tokens)
+    assert name.startswith("q8_0-tq3_0-64-")
+    others = {contexts.state_name("other", pair, tokens), contexts.state_name("sha", Pair.parse("q8_0"), tokens)}
+    others.add(contexts.state_name("sha", pair, [*tokens[:-1], 1]))
+    assert name not in others
+    assert len(others) == 3
+    assert contexts.name_of(Path("builds/p5")) == contexts.name_of(Path("builds/p5/bin")) == "p5"
+
+
+def test_a_library_from_elsewhere_is_seen(tmp_path: Path) -> None:
+    maps, folder = tmp_path / "maps", tmp_path / "p5"
+    lines = [
+        f"7f00-7f01 r-xp 0 00:00 1 {folder}/libllama.so",
+        "7f00-7f01 r-xp 0 00:00 1 /lib/libc.so.6",
+        "0-1 rw-p 0 0 0",
+    ]
+    maps.write_text("\n".join(lines))
+    assert symbols.loaded_elsewhere(folder, maps) == []
+    maps.write_text("\n".join([*lines, "7f00-7f01 r-xp 0 00:00 1 /other/bin/libggml-cpu.so"]))
+    assert symbols.loaded_elsewhere(folder, maps) == [Path("/other/bin/libggml-cpu.so")]
+    assert symbols.loaded_elsewhere(folder, tmp_path / "none") == []
+
+
+def test_llama_bench_is_asked_and_read() -> None:
+    argv = llama_bench.arguments(
+        Path("llama-bench"), Path("m.gguf"), Pair("q8_0", "tq3_0"), (0, 2048), prefill=512, decode=16, threads=2, gpu=0
+    )
+    assert argv[0] == "llama-bench"
+    text = " ".join(argv)
+    assert "-ctk q8_0 -ctv tq3_0" in text
+    assert "-d 0,2048" in text
+    assert "-o json" in text
+    assert "-pg 512,16" in text
+    tests = [
+        {"n_prompt": 512, "n_gen": 0, "n_depth": 2048, "samples_ns": [2_000_000_000]},
+        {"n_prompt": 0, "n_gen": 16, "n_depth": 2048, "samples_ns": [1_000_000_000]},
+        {"n_prompt": 512, "n_gen": 16, "n_depth": 2048, "samples_ns": [2_000_000_000]},
+    ]
+    prefill, decode, whole = llama_bench.samples(json.dumps(tests), "q8_0/tq3_0", 3)
+    assert (prefill.phase, prefill.rate, prefill.round) == ("prefill", 256.0, 3)
+    assert (decode.phase, decode.rate, decode.depth) == ("decode", 16.0, 2048)
+    assert (whole.phase, whole.rate) == ("end-to-end", 264.0)
+    for wrong in ("no json", "[{}]", '[{"n_gen": 1, "n_prompt": 0, "n_depth": 0, "samples_ns": []}]'):
+        with pytest.raises(LoadError, match="llama-bench printed"):
+            llama_bench.samples(wrong, "q/q", 0)
+
+
+def test_a_row_of_speed_keeps_its_share() -> None:
+    band = Interval(value=1, low=1, high=1)
+    row = SpeedRow(pair="q/q", depth=1, phase="decode", rate=band, ratio_f16=None, rounds=1, depth_share=0.5)
+    assert SpeedRow.model_validate_json(row.model_dump_json()) == row

@@ -1,0 +1,254 @@
+"""One model and one context at a time in the child: tokens in, logits out."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tqforge.adapters.llama.child.native import Native
+from tqforge.adapters.llama.child.trace import buffers
+from tqforge.errors import CacheTypeError, ContextLengthError, LoadError, ModelError
+
+Tokens = list[int]
+Tick = Callable[[int], None]
+_NO_ROTATION = "LLAMA_ATTN_ROT_DISABLE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextSpec:
+    """What a context is made of. The batch sizes are fixed: greedy answers depend on them."""
+
+    k: str
+    v: str
+    n_ctx: int
+    n_batch: int = 512
+    threads: int = 2
+    flash_attention: bool = True
+    rotate: bool = True  # False: llama.cpp does not rotate the K and V of its own quantized types
+    swa_full: bool = True  # False: layers with a sliding window keep that window alone, as llama-server has it
+    offload: bool = True  # what a device could do faster is given to it
+
+
+@dataclass
+class Held:
+    """A context that waits while another is in use."""
+
+    context: Any
+    spec: ContextSpec
+    used: int
+
+
+class Engine:
+    """A loaded model and its current context. A simulated one has shapes but no weights: contexts say their size."""
+
+    def __init__(self, native: Native, path: Path, gpu_layers: int, *, simulated: bool = False) -> None:
+        self._native, self._api = native, native.api
+        params = self._api.llama_model_default_params()
+        params.n_gpu_layers = gpu_layers
+        if simulated:
+            params.no_alloc, params.load_mode = True, self._api.LLAMA_LOAD_MODE_NONE
+        native.log.lines.clear()
+        self._model = self._api.llama_model_load_from_file(str(path).encode(), params)
+        if not self._model:
+            raise ModelError(f"llama.cpp does not load the model: {native.log.errors()}", where=str(path))
+        self._weights = buffers.read(native.log.lines).weights
+        self._vocab = self._api.llama_model_get_vocab(self._model)
+        self.n_vocab: int = self._api.llama_vocab_n_tokens(self._vocab)
+        self._context: Any = None
+        self._spec: ContextSpec | None = None
+        self._used = 0
+
+    def facts(self) -> dict[str, Any]:
+        """What the library says about the model."""
+        api = self._api
+        return {
+            "n_vocab": self.n_vocab,
+            "n_ctx_train": api.llama_model_n_ctx_train(self._model),
+            "n_swa": api.llama_model_n_swa(self._model),
+            "recurrent": bool(api.llama_model_is_recurrent(self._model) or api.llama_model_is_hybrid(self._model)),
+            "adds_bos": bool(api.llama_vocab_get_add_bos(self._vocab)),
+            "weights": self._weights,
+        }
+
+    def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> Tokens:
+        raw = text.encode()
+        room = 3 * len(raw) + 8  # a vocabulary of bytes writes a blank as three tokens
+        buffer = (ctypes.c_int32 * room)()
+        count = self._api.llama_tokenize(self._vocab, raw, len(raw), buffer, room, add_special, parse_special)
+        if count < 0:
+            raise ModelError(f"The model's tokenizer refuses a text of {len(raw)} bytes.")
+        return list(buffer[:count])
+
+    def detokenize(self, tokens: Tokens) -> str:
+        pieces = b"".join(self._piece(token) for token in tokens)
+        return pieces.decode("utf-8", "replace")
+
+    def _piece(self, token: int) -> bytes:
+        buffer = ctypes.create_string_buffer(256)
+        count = self._api.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, False)
+        return buffer.raw[: max(count, 0)]
+
+    def open(self, spec: ContextSpec, callback: Any = None) -> None:
+        """Replace the context. A null context is an error with the library's own reason."""
+        self.close_context()
+        params = self._api.llama_context_default_params()
+        params.n_ctx = spec.n_ctx
+        params.n_batch = params.n_ubatch = spec.n_batch
+        params.n_threads = params.n_threads_batch = spec.threads
+        params.type_k, params.type_v = self._native.type_id(spec.k), self._native.type_id(spec.v)
+        params.flash_attn_type = 1 if spec.flash_attention else 0
+        params.no_perf, params.swa_full = True, spec.swa_full
+        params.offload_kqv = params.op_offload = spec.offload
+        if callback is not None:
+            params.cb_eval = callback
+        self._native.log.lines.clear()
+        with _rotation(spec.rotate):
+            self._context = self._api.llama_init_from_model(self._model, params)
+        if not self._context:
+            raise CacheTypeError(
+                f"llama.cpp made no context for {spec.k}/{spec.v} with {spec.n_ctx} tokens.",
+                where=self._native.log.errors(),
+                remedy="Choose another pair with --pairs, or a shorter length with --lengths.",
+            )
+        self._spec, self._used = spec, 0
+
+    def exchange(self, other: Held | None = None) -> Held | None:
+        """Put another context in the place of the current one, and give that back."""
+        held = Held(self._context, self._spec, self._used) if self._context and self._spec else None
+        self._context, self._spec, self._used = (other.context, other.spec, other.used) if other else (None, None, 0)
+        return held
+
+    def cells(self) -> int:
+        return int(self._api.llama_n_ctx(self._context))
+
+    def close_context(self) -> None:
+        if self._context:
+            self._api.llama_free(self._context)
+        self._context, self._spec, self._used = None, None, 0
+
+    def keep(self, count: int) -> None:
+        """Forget everything after the first `count` tokens of the context."""
+        if count > self._used:
+            raise ContextLengthError(f"The context holds {self._used} tokens, not {count}.")
+        memory = self._api.llama_get_memory(self._context)
+        if count == 0:
+            self._api.llama_memory_clear(memory, True)
+        elif not self._api.llama_memory_seq_rm(memory, 0, count, -1):
+            raise LoadError("This model's cache cannot be cut back; prefixes cannot be shared.")
+        self._used = count
+
+    def common(self, tokens: Tokens) -> int:
+        """How many of `tokens` the context holds already, if it was filled with the beginning of them."""
+        return min(self._used, len(tokens) - 1)
+
+    def save(self, path: Path, tokens: Tokens) -> None:
+        """Keep what the context holds of `tokens` in a file. Written aside first: a broken one is never found."""
+        aside = path.with_suffix(".part")
+        array = (ctypes.c_int32 * len(tokens))(*tokens)
+        if not self._api.llama_state_seq_save_file(self._context, str(aside).encode(), 0, array, len(tokens)):
+            aside.unlink(missing_ok=True)
+            raise LoadError("The state of a context cannot be written.", where=str(path))
+        aside.replace(path)
+
+    def restore(self, path: Path, tokens: Tokens) -> bool:
+        """Replace what the context holds by a kept state of just these tokens. False when the file is none of that."""
+        self.keep(0)
+        found, count = (ctypes.c_int32 * len(tokens))(), ctypes.c_size_t(0)
+        read = self._api.llama_state_seq_load_file(
+            self._context, str(path).encode(), 0, found, len(tokens), ctypes.byref(count)
+        )
+        if not read or list(found[: count.value]) != tokens:
+            self.keep(0)
+            return False
+        self._used = len(tokens)
+        return True
+
+    def decode(self, tokens: Tokens, *, scored: int = 0, tick: Tick | None = None) -> None:
+        """Append tokens, chunk by chunk; logits are kept for the last `scored` of them (all in the last chunk)."""
+        spec = self._spec
+        assert spec is not None
+        if self._used + len(tokens) > self.cells():
+            have = f"{self._used + len(tokens)} tokens do not fit into a context of {self.cells()}."
+            raise ContextLengthError(have, remedy="Choose a shorter length with --lengths.")
+        for start in range(0, len(tokens), spec.n_batch):
+            chunk = tokens[start : start + spec.n_batch]
+            left = len(tokens) - start
+            with self._batch(chunk, left, scored) as batch:
+                code = self._api.llama_decode(self._context, batch)
+            if code != 0:
+                raise LoadError(f"llama_decode returned {code}: {self._native.log.errors()}")
+            self._used += len(chunk)
+            if tick:
+                tick(min(start + len(chunk), len(tokens)))
+
+    @contextmanager
+    def _batch(self, chunk: Tokens, left: int, scored: int) -> Iterator[Any]:
+        batch = self._api.llama_batch_init(len(chunk), 0, 1)
+        try:
+            batch.n_tokens = len(chunk)
+            for i, token in enumerate(chunk):
+                batch.token[i], batch.pos[i] = token, self._used + i
+                batch.n_seq_id[i], batch.seq_id[i][0] = 1, 0
+                batch.logits[i] = 1 if left - i <= scored else 0
+            yield batch
+        finally:
+            self._api.llama_batch_free(batch)
+
+    @property
+    def batch_size(self) -> int:
+        assert self._spec is not None
+        return self._spec.n_batch
+
+    def logits(self, row: int = -1) -> NDArray[np.float32]:
+        """A view of one row of logits, valid until the next decode."""
+        pointer = self._api.llama_get_logits_ith(self._context, row)
+        if not pointer:
+            raise LoadError("llama.cpp gives no logits for the last token.")
+        return np.ctypeslib.as_array(pointer, shape=(self.n_vocab,))
+
+    def finite_logits(self, row: int = -1) -> NDArray[np.float32]:
+        """As `logits`. Raises LoadError where they hold no numbers."""
+        found = self.logits(row)
+        if not np.isfinite(found).all():
+            raise LoadError("The logits are not finite.")
+        return found
+
+    def generate(self, limit: int, *, stop_unlike: Tokens | None = None) -> tuple[Tokens, bool]:
+        """Greedy continuation (lowest token on a tie), and whether the model ended it itself.
+
+        With `stop_unlike` it ends after the first token that is another than the one there.
+        """
+        made: Tokens = []
+        while len(made) < limit:
+            token = int(self.finite_logits().argmax())
+            if self._api.llama_vocab_is_eog(self._vocab, token):
+                return made, True
+            made.append(token)
+            if stop_unlike is not None and made != stop_unlike[: len(made)]:
+                return made, False
+            if len(made) < limit:
+                self.decode([token], scored=1)
+        return made, False
+
+
+@contextmanager
+def _rotation(wanted: bool) -> Iterator[None]:
+    """llama.cpp asks the environment when it makes a cache; the user's own setting comes back afterwards."""
+    before = os.environ.get(_NO_ROTATION)
+    if not wanted:
+        os.environ[_NO_ROTATION] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_NO_ROTATION, None)
+        else:
+            os.environ[_NO_ROTATION] = before

@@ -1,0 +1,1 @@
+"""Observe and replace tensors through ggml's evaluation callback."""

@@ -1,0 +1,1 @@
+"""Pinned llama.cpp versions and models: fetch, verify and import them."""

@@ -1,0 +1,1 @@
+"""Configure, compile, load-check and package the patched llama.cpp."""

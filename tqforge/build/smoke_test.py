@@ -1,0 +1,89 @@
+"""A green compile is not success: the library is loaded, asked for `tq3_0` by name, and made to decode, in a child."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqforge.adapters.console import Output
+from tqforge.adapters.llama.client import Child
+from tqforge.build.stamp import LoadCheck
+from tqforge.errors import CrashError, DownloadError, LoadError
+
+CACHE_TYPE = "tq3_0"
+_PROMPT = "The quick brown fox jumps over the lazy dog. The quick brown fox"
+_NEW_TOKENS = 4
+_N_CTX = 256
+_TIMEOUT = 300.0  # the first launch on Metal compiles every kernel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is loaded, and where."""
+
+    library: Path
+    bindings: Path
+    log: Path
+    metal: bool
+    threads: int
+
+
+def run(request: Request, model: Callable[[], Path], out: Output) -> LoadCheck:
+    """Load, resolve, decode. Raises LoadError or CrashError; a model that cannot be had now defers the decoding."""
+    start = time.monotonic()
+    with Child(library=request.library, bindings=request.bindings, log=request.log) as child:
+        loaded = child.loaded
+        types = tuple(sorted(str(info["name"]) for info in loaded["types"]))
+        seen: dict[str, Any] = {
+            "types": types,
+            "symbols": int(loaded["declared"]),
+            "fields": int(loaded["fields"]),
+            "system": str(loaded["system"]),
+        }
+        if CACHE_TYPE not in types:
+            raise LoadError(
+                f"The built library loads, but it has no type '{CACHE_TYPE}': the patches are not in it.",
+                where=str(request.library),
+                remedy=f"It knows: {', '.join(types)}. Check the series with `tqforge status`, then build again.",
+            )
+        try:
+            path = model()
+        except DownloadError as error:
+            reason = f"decoding was not tried, because the test model is not at hand: {error.what}"
+            return LoadCheck(status="deferred", reason=reason, **seen)
+        with out.meter("decoding"):
+            made = _decode(child, request, path)
+    return LoadCheck(
+        status="passed",
+        pair=f"{CACHE_TYPE}/{CACHE_TYPE}",
+        tokens=made,
+        model=path.name,
+        seconds=time.monotonic() - start,
+        **seen,
+    )
+
+
+def _decode(child: Child, request: Request, model: Path) -> int:
+    """How many tokens came out of a cache of that type; the child refuses logits that are not finite."""
+    child.stage = "decode"
+    child.call("model", {"path": str(model), "gpu_layers": 999 if request.metal else 0}, timeout=_TIMEOUT)
+    spec = {"k": CACHE_TYPE, "v": CACHE_TYPE, "n_ctx": _N_CTX, "threads": request.threads}
+    child.call("open", spec, timeout=_TIMEOUT)
+    tokens = child.call("tokenize", {"texts": [_PROMPT]}, timeout=_TIMEOUT)["tokens"][0]
+    child.call("extend", {"keep": 0, "tokens": tokens}, timeout=_TIMEOUT)
+    made = child.call("generate", {"limit": _NEW_TOKENS}, timeout=_TIMEOUT)["tokens"]
+    if not made:
+        raise LoadError("The library decoded a prompt and then produced nothing.", where=str(request.log))
+    return len(tokens) + len(made)
+
+
+def is_processor_fault(error: CrashError) -> bool:
+    """Return whether the processor may have refused an instruction the compiler expected it to have.
+
+    SIGILL is the usual signal. A hypervisor that hides AMX tiles answers `ldtilecfg` with a general protection
+    fault, which Linux reports as SIGSEGV.
+    """
+    return error.signal in ("SIGILL", "SIGSEGV", "SIGBUS")

@@ -1,1 +1,0 @@
-"""Values and rules. Nothing here prints, and nothing here imports commands or cli."""

@@ -1,1 +1,0 @@
-"""The pull-request pack: facts, logs, commands and patches for a person who writes the words."""

@@ -1,1 +1,0 @@
-"""The recorded run: its schema, and the rules that turn observations into figures."""

@@ -1,1 +1,0 @@
-"""Stages that observe, pure rules that judge, one report."""

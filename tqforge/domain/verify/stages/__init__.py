@@ -1,1 +1,0 @@
-"""One module per stage; each has `run(session) -> Stage` and raises TqforgeError when it cannot go on."""

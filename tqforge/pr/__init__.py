@@ -1,0 +1,1 @@
+"""The pull-request pack: facts, logs, commands and patches."""

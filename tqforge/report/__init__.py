@@ -1,0 +1,1 @@
+"""The recorded run: schema, judgement and rendering."""

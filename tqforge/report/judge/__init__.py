@@ -1,0 +1,1 @@
+"""Turn observations into levels, findings and recommendations."""

@@ -1,0 +1,128 @@
+"""Needle cells counted: per place, per pair, per control. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tqforge.report.judge.select import pair_order, stages_of
+from tqforge.report.schema.report import NeedleCell, NeedleStage, NeedleSummary, Outcome, Report
+
+NO_NEEDLE = "no-needle"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Needle cells counted by outcome."""
+
+    hits: int = 0
+    partial: int = 0
+    misses: int = 0
+    inconclusive: int = 0
+    errors: int = 0
+    score: float | None = None
+
+    @property
+    def n(self) -> int:
+        """Cells that were judged."""
+        return self.hits + self.partial + self.misses
+
+    @property
+    def total(self) -> int:
+        return self.n + self.inconclusive + self.errors
+
+    @property
+    def kind(self) -> str:
+        """What a map shows in this place: judged, error, inconclusive, or empty (not asked)."""
+        if self.n:
+            return "judged"
+        return "error" if self.errors else "inconclusive" if self.inconclusive else "empty"
+
+
+def tally(cells: Iterable[NeedleCell]) -> Tally:
+    """Count cells; the score is the mean over judged cells only."""
+    number: dict[Outcome, int] = defaultdict(int)
+    scores = []
+    for cell in cells:
+        number[cell.outcome] += 1
+        if cell.outcome in (Outcome.HIT, Outcome.PARTIAL, Outcome.MISS):
+            fallback = {Outcome.HIT: 1.0, Outcome.PARTIAL: 0.5, Outcome.MISS: 0.0}[cell.outcome]
+            scores.append(fallback if cell.score is None else cell.score)
+    return Tally(
+        number[Outcome.HIT],
+        number[Outcome.PARTIAL],
+        number[Outcome.MISS],
+        number[Outcome.INCONCLUSIVE],
+        number[Outcome.ERROR],
+        sum(scores) / len(scores) if scores else None,
+    )
+
+
+def together(tallies: Iterable[Tally]) -> Tally:
+    """The counts of several places as one."""
+    parts = list(tallies)
+    scores = [(part.score, part.n) for part in parts if part.score is not None]
+    n = sum(weight for _, weight in scores)
+    return Tally(
+        sum(part.hits for part in parts),
+        sum(part.partial for part in parts),
+        sum(part.misses for part in parts),
+        sum(part.inconclusive for part in parts),
+        sum(part.errors for part in parts),
+        sum(score * weight for score, weight in scores) / n if n else None,
+    )
+
+
+@dataclass(frozen=True)
+class NeedleMap:
+    """The cells of one pair (or of one control): rows are lengths, columns are depths."""
+
+    pair: str
+    control: str
+    depths: tuple[float, ...]
+    rows: tuple[tuple[int, tuple[Tally, ...]], ...]
+    total: Tally
+
+    @property
+    def is_reference(self) -> bool:
+        return self.control == "f16"
+
+    @property
+    def must_miss(self) -> bool:
+        """No needle was put in: anything found is luck, and the test is worth less."""
+        return self.control == NO_NEEDLE
+
+
+def needle_maps(report: Report) -> list[NeedleMap]:
+    """One map per pair and control: the pairs first, the no-needle control last."""
+    stages = stages_of(report, NeedleStage)
+    cells = [cell for stage in stages for cell in stage.cells]
+    asked = [cell for cell in cells if cell.control != NO_NEEDLE]
+    lengths = sorted({cell.length for cell in cells}.union(*(stage.lengths for stage in stages)))
+    depths = tuple(sorted({cell.depth for cell in asked}.union(*(stage.depths for stage in stages))))
+    order = pair_order(report)
+    groups: dict[tuple[str, str], list[NeedleCell]] = defaultdict(list)
+    for cell in cells:
+        groups[cell.pair, cell.control].append(cell)
+    rank = {"f16": 0, "none": 1, NO_NEEDLE: 2}
+    keys = sorted(groups, key=lambda key: (key[1] == NO_NEEDLE, *order(key[0]), rank.get(key[1], 1)))
+    return [_needle_map(key, groups[key], lengths, () if key[1] == NO_NEEDLE else depths) for key in keys]
+
+
+def _needle_map(
+    key: tuple[str, str], cells: list[NeedleCell], lengths: list[int], depths: tuple[float, ...]
+) -> NeedleMap:
+    """Without depths (there is no needle) a row is a single place."""
+    rows = []
+    for length in lengths:
+        here = [cell for cell in cells if cell.length == length]
+        places = tuple(tally(cell for cell in here if cell.depth == depth) for depth in depths)
+        rows.append((length, places or (tally(here),)))
+    return NeedleMap(key[0], key[1], depths, tuple(rows), tally(cells))
+
+
+def needle_summary(report: Report, pair: str) -> NeedleSummary | None:
+    """The recorded summary of a pair over all lengths."""
+    summaries = (summary for stage in stages_of(report, NeedleStage) for summary in stage.summaries)
+    return next((summary for summary in summaries if summary.pair == pair and summary.length is None), None)

@@ -1,0 +1,1 @@
+"""Render a report as HTML and for the terminal."""

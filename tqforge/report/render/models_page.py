@@ -1,0 +1,70 @@
+"""One page over several models: which pair for which model, the figures behind it, and links to each model's page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from tqforge.report import fmt
+from tqforge.report.judge import needles, pair_levels, select, thresholds
+from tqforge.report.judge.quality import quality_name
+from tqforge.report.render import html, kl_chart
+from tqforge.report.schema.report import PairVerdict, PlanStage, QualityRow, Report
+
+Linked = tuple[str, Report]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One model as the page shows it."""
+
+    link: str
+    name: str
+    report: Report
+    verdicts: dict[str, PairVerdict]
+    rows: dict[str, QualityRow]
+    floor: QualityRow | None
+    found: dict[str, needles.Tally]
+    plan: PlanStage | None
+    best: frozenset[str]
+    wide: Markup
+    narrow: Markup
+
+
+def render(reports: Sequence[Linked]) -> str:
+    """The page. The same reports give the same bytes."""
+    columns = [_column(index, link, report) for index, (link, report) in enumerate(reports)]
+    names = dict.fromkeys(name for column in columns for name in column.verdicts)
+    view = {
+        "columns": columns,
+        "pairs": [(name, _any(columns, name)) for name in names],
+        "bands": (thresholds.CLOSE, thresholds.CHANGED, thresholds.BROKEN),
+        "report": reports[0][1],
+        "sentences": [(column.name, pair_levels.sentence(column.report)) for column in columns],
+    }
+    return html.environment().get_template("comparison.html.j2").render(view).strip() + "\n"
+
+
+def _any(columns: Sequence[Column], name: str) -> PairVerdict:
+    return next(column.verdicts[name] for column in columns if name in column.verdicts)
+
+
+def _column(index: int, link: str, report: Report) -> Column:
+    main = select.main_quality_rows(report)
+    title = fmt.line(report.model.name) if report.model else f"model {index + 1}"
+    maps = needles.needle_maps(report)
+    return Column(
+        link=link,
+        name=title,
+        report=report,
+        verdicts={quality_name(one): one for one in pair_levels.judge(report)},
+        rows={quality_name(row): row for row in main if not row.is_floor},
+        floor=next((row for row in main if row.is_floor), None),
+        found={one.pair: one.total for one in maps if not one.must_miss},
+        plan=select.plan_stage(report),
+        best=frozenset(quality_name(row) for row in select.pareto(kl_chart.drawable(main))),
+        wide=Markup(kl_chart.kl_chart(main, f"kl-wide-{index}")),  # noqa: S704  # drawn here, its texts are escaped
+        narrow=Markup(kl_chart.kl_chart(main, f"kl-narrow-{index}", narrow=True)),  # noqa: S704
+    )

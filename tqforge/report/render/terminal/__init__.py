@@ -1,0 +1,1 @@
+"""Render a report as terminal tables."""

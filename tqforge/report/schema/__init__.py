@@ -1,0 +1,1 @@
+"""The report file format and its JSON schema."""

@@ -1,0 +1,1 @@
+"""The patch series: files, trailers, lock, apply, resolve and export."""

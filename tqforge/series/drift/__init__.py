@@ -1,0 +1,1 @@
+"""Check whether a series still applies to other llama.cpp versions."""

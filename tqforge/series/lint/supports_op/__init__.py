@@ -1,0 +1,1 @@
+"""Evaluate a backend's supports_op from its source code."""

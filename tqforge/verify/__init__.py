@@ -1,0 +1,1 @@
+"""Run the verification stages and record their observations."""

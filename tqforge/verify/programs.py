@@ -1,0 +1,69 @@
+"""Further parts of the build under test, made when a stage asks for them: test programs, and the Metal host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqforge import resources
+from tqforge.adapters import toolchain
+from tqforge.adapters.git import Repository
+from tqforge.build import builder, cmake_plan, compiler_log, metal_emulator
+from tqforge.build.builder import Built
+from tqforge.build.metal_emulator import Recipe
+from tqforge.context import Context
+from tqforge.errors import CheckoutError
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """The caller holds the workspace lock."""
+
+    ctx: Context
+    built: Built
+
+    def program(self, name: str) -> Path:
+        """A program of the build. Raises BuildError, and CheckoutError when the build's source has changed since."""
+        self._same_source()
+        builder.ensure_targets(self.ctx, self.built, [name])  # one that is there may be of an earlier tree
+        return self.built.bin / name
+
+    def host(self, recipe: Recipe) -> Path:
+        """The folder of the Metal host for the build's source, compiled unless it is there."""
+        self._same_source()
+        stamp = self.built.stamp
+        library = (self.built.bin / "libggml-base.so").resolve().stat()
+        source = metal_emulator.Source(
+            tree=Path(stamp.checkout),
+            libraries=self.built.bin,
+            key=f"{stamp.tree} {library.st_size} {library.st_mtime_ns}",
+        )
+        with self.ctx.out.meter("compiling the Metal host", 1.0) as meter:
+
+            def progress(line: str) -> None:
+                if step := compiler_log.step(line):
+                    meter.update(step.done / step.total, f"{step.done}/{step.total} {step.what}")
+
+            return self._builder().build(recipe, source, self._tell, progress)
+
+    def _builder(self) -> metal_emulator.Builder:
+        return metal_emulator.Builder(
+            project=resources.metal_dir(),
+            folder=self.ctx.workspace.build(self.built.stamp.base, "metal-host"),
+            tools=toolchain.tools(),
+            jobs=cmake_plan.jobs(toolchain.host()),
+            environment=builder.environment(self.ctx),
+        )
+
+    def _tell(self, why: str) -> None:
+        self.ctx.out.tell(f"  compiling the Metal host, a few minutes, because {why}")
+
+    def _same_source(self) -> None:
+        """Raises CheckoutError when the checkout is no longer what was built: the parts would not fit together."""
+        repository = Repository(Path(self.built.stamp.checkout))
+        if repository.tree("HEAD") != self.built.stamp.tree or repository.changes():
+            raise CheckoutError(
+                "The checkout is no longer what was built from it.",
+                where=self.built.stamp.checkout,
+                remedy="Run `tqforge build`.",
+            )

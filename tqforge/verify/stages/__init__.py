@@ -1,0 +1,1 @@
+"""The verification stages, one module or folder each."""

@@ -1,0 +1,1 @@
+"""Compare a whole model on a device with the CPU."""

@@ -1,0 +1,117 @@
+"""A whole model with all layers on the device, against the CPU: what is written into the cache is what is read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqforge.adapters.console import Meter
+from tqforge.core.values import Pair
+from tqforge.report.schema.report import DeviceStage
+from tqforge.verify import corpus, device
+from tqforge.verify.session import Session
+from tqforge.verify.stages.device import compare, trace
+from tqforge.verify.stages.device.compare import Both
+from tqforge.verify.stages.device.trace import Loaded, Tick, Way
+from tqforge.verify.stages.ops.backend_ops import CONTROL, PAIRS
+
+F16 = Pair("f16", "f16")
+#: From 20 query rows on the matrix kernels of attention are taken, below it the vec kernels.
+BATCHES = (28, 8, 8)
+GREEDY = 12
+#: On the Metal host a token takes about this many times what it takes on the CPU; three runs of a pair are on the CPU.
+_SLOWER = 40
+_LENGTH = sum(BATCHES) + GREEDY
+_METHOD = (
+    "The same tokens go through an f16 copy of the model on the CPU and with all layers on the device: a batch of "
+    "28 (matrix kernels of attention), two of 8 and single tokens (vec kernels). After the prompt both follow the "
+    "greedy choice of the CPU. KL is KL(CPU || device) over all positions in float64. What the device writes into its "
+    "cache is kept, and the CPU goes the same way once more: each of its rows is compared with the device's as soon as "
+    "it is written, and replaced by it before attention reads it. Then KL may come to twice what f16/f16 differs by, "
+    "and 0.001; and the device's rows may be off from the values by 1.1 times what the CPU's are, and 0.0001. Where "
+    "each reads its own cache, rounding moves a few values over a boundary of the quantizer, and layer by layer more "
+    "follow: that KL is shown beside what the CPU differs from itself by when the same tokens come one by one, and not "
+    "judged. The distance from f16 is measured over the prompt on each backend by itself, and the two 95 % intervals "
+    "must meet. On the Metal host every dispatch is counted; none, or one cache write or attention elsewhere than on "
+    "the device, is a failure."
+)
+
+
+def pairs() -> tuple[Pair, ...]:
+    """f16 first, then the pairs that are advertised for Metal."""
+    return (F16, *(pair for pair in PAIRS if pair.k != CONTROL))
+
+
+def run(session: Session) -> DeviceStage:
+    """Pair by pair: the CPU first, because the device follows it, and again with the device's caches."""
+    there = device.find(session)
+    model = trace.f16_copy(session)
+    done: list[Both] = []
+    with (
+        trace.load(session, model, None, "device") as cpu,
+        trace.load(session, model, there, "device") as other,
+        session.meter("whole model", len(pairs()) * (3 + _SLOWER) * _LENGTH) as meter,
+    ):
+        tokens = cpu.tokenize(corpus.quality().content)[: sum(BATCHES)]
+        runs = _Runs(meter, cpu, other)
+        for pair in pairs():
+            with tempfile.TemporaryDirectory(prefix="caches-", dir=session.folder) as folder:
+                done.append(runs.of(pair, tokens, Path(folder)))
+            session.partial(_stage(session, there.title, done))
+    return _stage(session, there.title, done)
+
+
+@dataclass
+class _Runs:
+    """The model on the CPU and on the device, and how far all runs are, in tokens on the CPU."""
+
+    meter: Meter
+    cpu: Loaded
+    other: Loaded
+    through: int = 0
+
+    def of(self, pair: Pair, tokens: Sequence[int], caches: Path) -> Both:
+        batches = cut(tokens, BATCHES)
+        free = self.cpu.trace(pair, Way(batches, GREEDY), self._tick(f"CPU {pair}"))
+        way = Way(batches, GREEDY, free.tokens)
+        alone = Way(cut(tokens, [1] * len(tokens)), GREEDY, free.tokens)
+        single = self.cpu.trace(pair, alone, self._tick(f"CPU {pair}, one by one"))
+        seen = self.other.trace(pair, way, self._tick(f"device {pair}", _SLOWER), {"keep": caches})
+        same = self.cpu.trace(pair, way, self._tick(f"CPU {pair}, same rows"), {"follow": caches})
+        return Both(str(pair), len(tokens), device=seen, cpu=free, single=single, same=same)
+
+    def _tick(self, note: str, weight: int = 1) -> Tick:
+        start, self.through = self.through, self.through + weight * _LENGTH
+        return lambda done: self.meter.update(start + weight * done, note)
+
+
+def cut(tokens: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
+    """The tokens in batches of these sizes."""
+    batches, start = [], 0
+    for size in sizes:
+        batches.append(list(tokens[start : start + size]))
+        start += size
+    return batches
+
+
+def _stage(session: Session, title: str, done: Sequence[Both]) -> DeviceStage:
+    control = done[0] if done else None
+    rows = compare.with_bars([compare.row(both, None if both is control else control, device.NAME) for both in done])
+    status, reason = compare.verdict(rows)
+    floor = compare.floor(rows[0]) if rows else None
+    return DeviceStage(
+        status=status,
+        reason=reason,
+        device=title,
+        model=f"{session.facts.path.stem}, f16 weights",
+        model_sha256=session.model_sha256,
+        text=corpus.quality().name,
+        batches=BATCHES,
+        greedy=GREEDY,
+        floor=floor,
+        bar=None if floor is None else compare.bar(floor),
+        rows=rows,
+        notes=(_METHOD,),
+    )

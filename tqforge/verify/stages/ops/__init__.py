@@ -1,0 +1,1 @@
+"""Upstream's test-backend-ops on every backend."""

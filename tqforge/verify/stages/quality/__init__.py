@@ -1,0 +1,1 @@
+"""KL divergence, top-1 agreement and perplexity against f16."""

@@ -1,0 +1,220 @@
+"""How far a model moves from itself: KL(f16 || pair), top-1 agreement, perplexity, greedy continuations."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tqforge.adapters.console import Meter
+from tqforge.adapters.llama.client import Child, Tick
+from tqforge.core.values import Pair
+from tqforge.errors import ContextLengthError
+from tqforge.report.judge.quality import quality_name
+from tqforge.report.judge.thresholds import Level, by_kl
+from tqforge.report.schema.report import QualityRow, QualityStage, Status
+from tqforge.report.schema.rows import Greedy
+from tqforge.verify import corpus
+from tqforge.verify.pairs import bits_per_value, check_lengths
+from tqforge.verify.session import Session, padded
+from tqforge.verify.settings import CONTROL, N_BATCH
+from tqforge.verify.stages.quality import windows as qualityplan
+from tqforge.verify.stats import block_bootstrap, growth, percentile99
+
+#: Small enough that llama.cpp takes its other path through attention: what differs then is rounding, not the cache.
+_FLOOR_BATCH = N_BATCH // 8
+_METHOD = (
+    "The same tokens are evaluated with an f16 cache and with each pair; after each prefix the distributions of the "
+    "scored tokens are compared over the whole vocabulary in float64. Intervals come from a block bootstrap over these "
+    f"tokens. The noise is f16 against f16 in batches of {_FLOOR_BATCH} instead of {N_BATCH}: the same figures summed "
+    "in another order. Greedy: from several places of the text the most likely token is taken again and again, one at "
+    "a time, and counted until it is another than f16's; the interval is over the places."
+)
+_NO_ROTATION = "Rows without rotation were measured with LLAMA_ATTN_ROT_DISABLE=1, which llama.cpp's users do not set."
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What every pair reads."""
+
+    tokens: list[int]
+    windows: tuple[qualityplan.Window, ...]
+    starts: tuple[int, ...]
+
+    def cost(self, limit: int) -> int:
+        return len(self.tokens) + len(self.starts) * limit
+
+
+@dataclass
+class _Run:
+    """One stage as it goes on."""
+
+    session: Session
+    child: Child
+    plan: _Plan
+    meter: Meter
+    base: dict[str, Any]
+    rows: list[QualityRow]
+    done: int = 1
+
+    def measure(self, pair: Pair, note: str = "", **more: Any) -> dict[str, Any]:
+        cost = self.plan.cost(self.session.settings.greedy_tokens)
+        self.meter.update(self.done * cost, f"{pair}{note}")
+
+        def tick(tokens: int) -> None:
+            self.meter.update(self.done * cost + tokens, f"{pair}{note}")
+
+        reply = _score(self.session, self.child, self.plan, pair, more, tick=tick)
+        self.done += 1
+        return reply
+
+    def add(self, pair: Pair, reply: dict[str, Any], *, unrotated: bool = False) -> None:
+        bits = bits_per_value(pair, self.session.facts, self.session.sizes(self.child))
+        limit = self.session.settings.greedy_tokens
+        self.rows += rows_of(pair, bits, self.plan.windows, reply, self.base, limit=limit, unrotated=unrotated)
+        self.session.partial(_stage(self.session, self.plan, self.rows))
+
+
+def run(session: Session) -> QualityStage:
+    """f16 first (its logits are kept in a file), then the noise, every other pair, and those without rotation."""
+    settings, child = session.settings, session.model("quality")
+    plan = _plan(session, child)
+    reference = session.folder / "reference-logits.npy"
+    others = [pair for pair in settings.with_control if pair != CONTROL]
+    steps = len(others) * (2 if settings.rotations else 1) + 2
+    try:
+        with session.meter("quality", steps * plan.cost(settings.greedy_tokens)) as meter:
+            base = _score(session, child, plan, CONTROL, {"save": str(reference)})
+            compared = {"reference": str(reference), "made": base["made"]}
+            one = _Run(session, child, plan, meter, base, [])
+            one.add(CONTROL, one.measure(CONTROL, " against itself", **compared, n_batch=_FLOOR_BATCH))
+            turned = []
+            for pair in others:
+                reply = one.measure(pair, **compared)
+                one.add(pair, reply)
+                turned += [pair] if rotation(reply["rotation"]) not in ("none", "not stated") else []
+            for pair in turned if settings.rotations else ():
+                one.add(pair, one.measure(pair, " without rotation", **compared, rotate=False), unrotated=True)
+    finally:
+        reference.unlink(missing_ok=True)
+    return _stage(session, plan, one.rows)
+
+
+def _plan(session: Session, child: Child) -> _Plan:
+    """Raises ContextLengthError where the text or the model is too short for the prefixes."""
+    settings = session.settings
+    scored = qualityplan.windows(settings.quality_prefixes, settings.quality_scored)
+    longest = scored[-1][0] + scored[-1][1]
+    check_lengths([longest + settings.greedy_tokens], 0, session.facts)
+    tokens = session.tokenize(child, [corpus.quality().content])[0]
+    if session.model_says.get("adds_bos") and session.facts.bos_id is not None:
+        tokens = [session.facts.bos_id, *tokens]
+    if len(tokens) < longest:
+        raise ContextLengthError(f"The quality text has {len(tokens)} tokens for this model; {longest} are needed.")
+    return _Plan(tokens[:longest], scored, qualityplan.starts(scored, settings.greedy_starts))
+
+
+def _score(
+    session: Session, child: Child, plan: _Plan, pair: Pair, more: dict[str, Any], *, tick: Tick | None = None
+) -> dict[str, Any]:
+    limit = session.settings.greedy_tokens
+    args = session.context(pair, padded(len(plan.tokens) + limit)) | {
+        "tokens": plan.tokens,
+        "windows": plan.windows,
+        "starts": plan.starts,
+        "limit": limit,
+    }
+    return child.call("score", args | more, timeout=session.settings.timeout, tick=tick)
+
+
+def rows_of(
+    pair: Pair,
+    bits: float,
+    windows: tuple[qualityplan.Window, ...],
+    reply: dict[str, Any],
+    base: dict[str, Any],
+    *,
+    limit: int,
+    unrotated: bool = False,
+) -> list[QualityRow]:
+    """One row per window; what was generated belongs to the whole text and stands in each."""
+    found, first = [], 0
+    made = greedy(reply["equal"], limit)
+    for prefix, count in windows:
+        part = slice(first, first + count)
+        kl, nll, wanted = (np.array(column[part]) for column in (reply["kl"], reply["nll"], base["nll"]))
+        row = QualityRow(
+            pair=str(pair),
+            bits=bits,
+            prefix=prefix,
+            tokens=count,
+            kl=block_bootstrap(kl),
+            kl_p99=block_bootstrap(kl, statistic=percentile99),
+            kl_max=float(kl.max()),
+            top1=block_bootstrap(np.array(reply["same_top"][part], dtype=np.float64)),
+            perplexity=perplexity(nll),
+            perplexity_reference=perplexity(wanted),
+            perplexity_ratio=block_bootstrap(nll - wanted, statistic=growth),
+            greedy=made,
+            is_floor=pair == CONTROL,
+            rotation=rotation(reply["rotation"]),
+            unrotated=unrotated,
+        )
+        found.append(row)
+        first += count
+    return found
+
+
+def greedy(equal: list[int], limit: int) -> Greedy | None:
+    """Of the tokens that are equal before the first difference, per start."""
+    if not equal:
+        return None
+    counts = np.array(equal, dtype=np.float64)
+    return Greedy(
+        limit=limit,
+        equal=tuple(equal),
+        mean=block_bootstrap(counts, block=1),
+        same=float((counts >= limit).mean()),
+    )
+
+
+def perplexity(nll: NDArray[np.float64]) -> float:
+    """Of the scored tokens."""
+    return math.exp(float(nll.mean()))
+
+
+def rotation(seen: dict[str, bool]) -> str:
+    """Which sides llama.cpp itself rotates, as its load log says."""
+    sides = "".join(side.upper() for side in ("k", "v") if seen.get(side))
+    return sides or ("none" if seen else "not stated")
+
+
+def _stage(session: Session, plan: _Plan, rows: list[QualityRow]) -> QualityStage:
+    text, settings = corpus.quality(), session.settings
+    status, reason = verdict(rows)
+    return QualityStage(
+        status=status,
+        reason=reason,
+        text=text.name,
+        text_sha256=text.sha256,
+        prefixes=settings.quality_prefixes,
+        scored=settings.quality_scored,
+        greedy_at=plan.starts,
+        greedy_tokens=settings.greedy_tokens,
+        rows=tuple(rows),
+        notes=(_METHOD, *((_NO_ROTATION,) if any(row.unrotated for row in rows) else ())),
+    )
+
+
+def verdict(rows: list[QualityRow]) -> tuple[Status, str]:
+    """Failed when a pair breaks the model; how good the others are is for the reader of the figures."""
+    if not rows:
+        return Status.INCONCLUSIVE, "nothing was measured"
+    broken = {row.pair: row for row in rows if by_kl(row.kl) is Level.UNSAFE and not (row.is_floor or row.unrotated)}
+    if broken:
+        shown = (f"{quality_name(row)} (KL {row.kl.value:.2f}, top-1 {row.top1.value:.0%})" for row in broken.values())
+        return Status.FAILED, f"breaks this model: {', '.join(shown)}"
+    return Status.PASSED, ""

@@ -1,0 +1,80 @@
+"""Is the library under test the one that lock and checkout describe?"""
+
+from __future__ import annotations
+
+import re
+
+from tqforge import resources
+from tqforge.adapters import proc
+from tqforge.adapters.git import Repository
+from tqforge.report.schema.report import Check, CheckStage, Status
+from tqforge.series import lock
+from tqforge.verify.session import Session, Target
+
+_PROGRAMS = ("llama-cli", "llama-bench", "llama-server", "llama-perplexity")
+
+
+def run(session: Session) -> CheckStage:
+    """Tree id in the lock = of the checkout = of the build = in what the binaries say."""
+    target = session.target
+    if target.checkout is None or not target.keys.tree:
+        return CheckStage(
+            name="source",
+            status=Status.DEFERRED,
+            reason="the library was given by its path: it is bound to no recorded build",
+            remedy="Leave --library out to verify the build of `tqforge build`.",
+        )
+    checks = [*_checkout(target), _binary(target)]
+    worst = [check for check in checks if check.status is Status.FAILED]
+    deferred = [check for check in checks if check.status is Status.DEFERRED]
+    status = Status.FAILED if worst else Status.DEFERRED if deferred else Status.PASSED
+    told = worst or deferred
+    reason = "; ".join(f"{check.name}: {check.observed or check.reason}" for check in told)
+    return CheckStage(
+        name="source",
+        status=status,
+        reason=reason,
+        remedy="Run `tqforge build`." if told else "",
+        checks=tuple(checks),
+    )
+
+
+def _checkout(target: Target) -> list[Check]:
+    assert target.checkout is not None
+    locked = lock.read(resources.third_party() / lock.FILENAME).bases.get(target.keys.base)
+    repository = Repository(target.checkout)
+    changes = repository.changes()
+    return [
+        _equal("lock = build", locked.final if locked else "no entry", target.keys.tree),
+        _equal("checkout = build", repository.tree("HEAD") or "none", target.keys.tree),
+        _equal("checkout is clean", "0 changes", f"{len(changes)} changes"),
+    ]
+
+
+def _equal(name: str, expected: str, observed: str) -> Check:
+    good = expected == observed
+    return Check(
+        name=name, status=Status.PASSED if good else Status.FAILED, expected=expected, observed=observed, cases=1
+    )
+
+
+def _binary(target: Target) -> Check:
+    """The version a program of the build prints, which names the tree."""
+    name = "version in the binaries"
+    program = next((path for word in _PROGRAMS if (path := target.library / word).exists()), None)
+    if program is None:
+        return Check(name=name, status=Status.DEFERRED, reason="the build holds no program that prints its version")
+    try:
+        done = proc.run([program, "--version"], check=False, timeout=60)
+    except (OSError, TimeoutError) as error:
+        return Check(name=name, status=Status.FAILED, observed=str(error))
+    said = re.search(r"version: .*", done.stdout + done.stderr)
+    shown = said[0] if said else done.tail(1)
+    good = target.keys.tree[:12] in shown
+    return Check(
+        name=name,
+        status=Status.PASSED if good else Status.FAILED,
+        expected=target.keys.version,
+        observed=f"{program.name}: {shown}",
+        cases=1,
+    )

@@ -1,0 +1,1 @@
+"""Prefill and decode rates at several cache depths."""
