@@ -1,0 +1,1 @@
+"""Codecs tried in the running graph of a real model, without compiling them."""
