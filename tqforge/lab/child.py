@@ -1,91 +1,168 @@
-"""The lab's child process: `python -P -m tqforge.lab.child REQUEST.json`. Prints one JSON line per trial."""
+"""The lab's child process: `python -P -m tqforge.lab.child REQUEST.json`. Prints one JSON line per result."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tqforge.adapters.llama.child.engine import ContextSpec, Engine
+from tqforge.adapters.llama.child.engine import ContextSpec, Engine, Tokens
 from tqforge.adapters.llama.child.native import Native
 from tqforge.adapters.llama.child.passage import Found, Passage, Reader
 from tqforge.errors import ContextLengthError
+from tqforge.lab.calibration import Calibration, Moments
+from tqforge.lab.describe import Collector
 from tqforge.lab.registry import codec
-from tqforge.lab.request import Request, Scores, Trial
-from tqforge.lab.rewrite import RowRewriter
+from tqforge.lab.request import Answers, Capture, Request, Scores, Trial
+from tqforge.lab.rewrite import Floats, Held, RowRewriter, Seen
 
-Floats = NDArray[np.float32]
 REFERENCE = Trial(k="f16", v="f16")
-_ALL = 999
+_ALL_LAYERS = 999
+_ANSWER_TOKENS = 48
+_CELLS = 256  # llama.cpp rounds contexts up to whole multiples
 
 
-def serve(request: Request, out: TextIO) -> None:
-    """Measure the reference, then every trial; each is one line as soon as it is known."""
-    native = Native(request.library, request.bindings)
-    engine = Engine(native, request.model, _ALL if native.api.llama_supports_gpu_offload() else 0)
-    passage = _passage(engine, request)
-    saved = request.scratch / "reference-logits.npy"
-    try:
-        for trial in (REFERENCE, *request.trials):
-            start = time.monotonic()
-            first = trial is REFERENCE
-            found = _run(native, engine, request, trial, passage, reference=None if first else saved, save=saved)
-            out.write(_scores(trial, found, time.monotonic() - start).model_dump_json() + "\n")
-            out.flush()
-    finally:
-        saved.unlink(missing_ok=True)
+class Lab:
+    """One loaded model, and the runs that the request asks for."""
 
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._native = Native(request.library, request.bindings)
+        layers = _ALL_LAYERS if self._native.api.llama_supports_gpu_offload() else 0
+        self._engine = Engine(self._native, request.model, layers)
+        self._calibration: dict[int, Calibration] = {}
 
-def _passage(engine: Engine, request: Request) -> Passage:
-    last = request.windows[-1][0] + request.windows[-1][1]
-    tokens = engine.tokenize(request.text, add_special=True, parse_special=False)
-    if len(tokens) < last:
-        raise ContextLengthError(f"The text has {len(tokens)} tokens for this model; {last} are needed.")
-    return Passage(tokens=tokens[:last], windows=request.windows)
+    def results(self) -> Iterator[Scores | Answers | Capture]:
+        """Measure the f16 reference first, then every trial; each result comes as soon as it is known."""
+        if any(trial.calibrated for trial in (*self._request.trials, *self._request.prompt_trials)):
+            self._calibrate()
+        if self._request.capture:
+            yield self._capture()
+        if self._request.trials:
+            yield from self._scored()
+        for trial in self._request.prompt_trials:
+            yield self._answers(trial)
 
+    def _scored(self) -> Iterator[Scores]:
+        passage = self._passage()
+        saved = self._request.scratch / "reference-logits.npy"
+        try:
+            yield self._score(REFERENCE, passage, None, saved)
+            for trial in self._request.trials:
+                yield self._score(trial, passage, saved, None)
+        finally:
+            saved.unlink(missing_ok=True)
 
-def _run(
-    native: Native, engine: Engine, request: Request, trial: Trial, passage: Passage, *, reference: Path | None,
-    save: Path,
-) -> Found:  # fmt: skip
-    rewriter = None if reference is None else RowRewriter(native, _held(request, trial))
-    n_ctx = -(-len(passage.tokens) // 256) * 256
-    spec = ContextSpec(k="f16", v="f16", n_ctx=n_ctx, threads=request.threads)
-    engine.open(spec, callback=rewriter.callback if rewriter else None)
-    try:
-        found = Reader(engine, passage).read(reference, None if reference else save, None)
-    finally:
-        engine.close_context()
-    if rewriter:
+    def _score(self, trial: Trial, passage: Passage, reference: Path | None, save: Path | None) -> Scores:
+        start = time.monotonic()
+        rewriter = self._open(trial, len(passage.tokens)) if reference else None
+        if rewriter is None:
+            self._engine.open(self._spec(len(passage.tokens)))
+        try:
+            found = Reader(self._engine, passage).read(reference, save, None)
+        finally:
+            self._engine.close_context()
+        if rewriter:
+            rewriter.check()
+        return _scores(trial, found, time.monotonic() - start)
+
+    def _answers(self, trial: Trial) -> Answers:
+        start, texts = time.monotonic(), []
+        prompts = [self._tokens(prompt.text, special=True) for prompt in self._request.prompts]
+        rewriter = self._open(trial, max(map(len, prompts)) + _ANSWER_TOKENS)
+        try:
+            for tokens in prompts:
+                self._engine.keep(0)
+                self._engine.decode(tokens, scored=1)
+                made, _ = self._engine.generate(_ANSWER_TOKENS)
+                texts.append(self._engine.detokenize(made))
+        finally:
+            self._engine.close_context()
         rewriter.check()
-    return found
+        return Answers(trial=trial, texts=tuple(texts), seconds=time.monotonic() - start)
 
+    def _capture(self) -> Capture:
+        collector = Collector(self._request.head_k)
+        self._read_calibration_text(collector.held, collector.seen)
+        return collector.describe()
 
-def _held(request: Request, trial: Trial):  # type: ignore[no-untyped-def]
-    sides = {"k": (codec(trial.k), request.head_k), "v": (codec(trial.v), request.head_v)}
+    def _calibrate(self) -> None:
+        moments: dict[int, Moments] = defaultdict(partial(Moments, self._request.head_k))
 
-    def held(side: str, _layer: int, _cells: NDArray[np.int64], rows: Floats) -> Floats:
-        one, head = sides[side]
-        return one.roundtrip(rows, head)
+        def held(side: str, layer: int, cells: NDArray[np.int64], rows: Floats) -> Floats:
+            if side == "k":
+                moments[layer].add_keys(cells, rows)
+            return rows
 
-    return held
+        self._read_calibration_text(held, lambda layer, queries: moments[layer].add_queries(queries))
+        self._calibration = {layer: one.calibrate() for layer, one in moments.items()}
+
+    def _read_calibration_text(self, held: Held, seen: Seen) -> None:
+        tokens = self._tokens(self._request.calibration, special=False)
+        rewriter = RowRewriter(self._native, held, seen=seen)
+        self._engine.open(self._spec(len(tokens)), callback=rewriter.callback)
+        try:
+            self._engine.decode(tokens, scored=1)
+        finally:
+            self._engine.close_context()
+        rewriter.check()
+
+    def _open(self, trial: Trial, tokens: int) -> RowRewriter:
+        sides = {"k": (codec(trial.k), self._request.head_k), "v": (codec(trial.v), self._request.head_v)}
+
+        def held(side: str, layer: int, _cells: NDArray[np.int64], rows: Floats) -> Floats:
+            one, head = sides[side]
+            if side == "v" or not trial.calibrated:
+                return one.roundtrip(rows, head)
+            calibration = self._calibration[layer]
+            return calibration.from_stored(one.roundtrip(calibration.to_stored(rows), head))
+
+        rewriter = RowRewriter(self._native, held, first=trial.first, recent=trial.recent)
+        self._engine.open(self._spec(tokens), callback=rewriter.callback)
+        return rewriter
+
+    def _spec(self, tokens: int) -> ContextSpec:
+        n_ctx = -(-tokens // _CELLS) * _CELLS
+        return ContextSpec(
+            k="f16", v="f16", n_ctx=n_ctx, n_batch=self._request.batch, threads=self._request.threads, swa_full=True
+        )
+
+    def _tokens(self, text: str, *, special: bool) -> Tokens:
+        return self._engine.tokenize(text, add_special=not special, parse_special=special)
+
+    def _passage(self) -> Passage:
+        last = self._request.windows[-1][0] + self._request.windows[-1][1]
+        tokens = self._tokens(self._request.text, special=False)
+        if len(tokens) < last:
+            raise ContextLengthError(f"The text has {len(tokens)} tokens for this model; {last} are needed.")
+        return Passage(tokens=tokens[:last], windows=self._request.windows)
 
 
 def _scores(trial: Trial, found: Found, seconds: float) -> Scores:
-    columns = list(zip(*((score.kl or 0.0, score.nll, bool(score.same_top)) for score in found.scores), strict=True))
-    return Scores(trial=trial, kl=columns[0], nll=columns[1], same_top=columns[2], seconds=seconds)
+    return Scores(
+        trial=trial,
+        kl=tuple(score.kl or 0.0 for score in found.scores),
+        nll=tuple(score.nll for score in found.scores),
+        same_top=tuple(score.same_top is not False for score in found.scores),
+        seconds=seconds,
+    )
 
 
 def main() -> None:
-    """Keep the real standard output for answers: native code that prints must not break them."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """Keep the real standard output for results: native code that prints must not break them."""
+    results = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    serve(Request.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8")), answers)
+    request = Request.model_validate_json(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    for result in Lab(request).results():
+        results.write(result.model_dump_json() + "\n")
+        results.flush()
 
 
 if __name__ == "__main__":

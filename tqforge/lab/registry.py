@@ -25,6 +25,7 @@ def _named() -> dict[str, Codec]:
         codecs[f"lm{bits}-rms"] = replace(plain, rotation="block", scale="rms")
         codecs[f"lm{bits}-norm"] = replace(plain, rotation="block", scale="norm")
         codecs[f"lm{bits}-wide"] = replace(plain, rotation="dense", block=0, scale="norm")
+        codecs[f"lm{bits}-wide-rms"] = replace(codecs[f"lm{bits}-wide"], scale="rms")
         codecs[f"lm{bits}-qjl"] = replace(codecs[f"lm{bits}-wide"], residual=qjl.Residual())
         codecs[f"lm{bits}-qjl-gaussian"] = replace(
             codecs[f"lm{bits}-wide"], residual=qjl.Residual(projection="gaussian")

@@ -1,11 +1,16 @@
-"""What the lab's child process is asked, and what it answers: one JSON file in, one JSON line per trial out."""
+"""What the lab's child process is asked, and what it answers: one JSON file in, one JSON line per result out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from pathlib import Path
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from tqforge.errors import CacheTypeError
+
+_OPTION = re.compile(r"(first|recent)(\d+)")
 
 
 class _Frozen(BaseModel):
@@ -13,17 +18,52 @@ class _Frozen(BaseModel):
 
 
 class Trial(_Frozen):
-    """A codec for K and one for V, by their names in the registry."""
+    """A codec for K and one for V, by their names in the registry.
+
+    calibrated: keys are stored as s * (K - c) with vectors measured on another text. first, recent: how many tokens at
+    the beginning and before the newest one stay exact.
+    """
 
     k: str
     v: str
+    calibrated: bool = False
+    first: int = 0
+    recent: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Trial:
+        """Read `K/V` or one codec for both, then options: `lm3-block/lm3-block+cal+first4+recent128`."""
+        pair, *options = text.split("+")
+        k, _, v = pair.partition("/")
+        numbers = {}
+        for option in options:
+            match = _OPTION.fullmatch(option)
+            if match:
+                numbers[match[1]] = int(match[2])
+            elif option != "cal":
+                raise CacheTypeError(
+                    f"Unknown option '+{option}' in '{text}'.", remedy="Options: +cal, +firstN, +recentN."
+                )
+        return cls(k=k, v=v or k, calibrated="cal" in options, **numbers)
 
     def __str__(self) -> str:
-        return f"{self.k}/{self.v}"
+        options = ("+cal" if self.calibrated else "", f"+first{self.first}" if self.first else "")
+        return f"{self.k}/{self.v}{''.join(options)}{f'+recent{self.recent}' if self.recent else ''}"
+
+
+class Prompt(_Frozen):
+    """A prompt with the chat template applied, and the words that the answer must hold."""
+
+    text: str
+    words: tuple[str, ...]
 
 
 class Request(_Frozen):
-    """One model, one text, several trials. `windows` are (first scored token, count)."""
+    """One model and several trials. `windows` are (first scored token, count) in `text`.
+
+    calibration: the text for calibrated trials and captured statistics. capture: also describe the keys and values.
+    batch: tokens evaluated at once.
+    """
 
     library: Path
     bindings: Path
@@ -33,13 +73,19 @@ class Request(_Frozen):
     head_v: int
     text: str
     windows: tuple[tuple[int, int], ...]
+    calibration: str
     threads: int
-    trials: tuple[Trial, ...]
+    trials: tuple[Trial, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    prompt_trials: tuple[Trial, ...] = ()
+    capture: bool = False
+    batch: int = 512
 
 
 class Scores(_Frozen):
     """The scored tokens of one trial: KL from f16 in nats, surprise in nats, and whether the top token agrees."""
 
+    kind: Literal["scores"] = "scores"
     trial: Trial
     kl: tuple[float, ...]
     nll: tuple[float, ...]
@@ -47,9 +93,41 @@ class Scores(_Frozen):
     seconds: float
 
 
-@dataclass(frozen=True)
-class Answer:
-    """All of a run: `reference` is the surprise of the f16 cache itself."""
+class Answers(_Frozen):
+    """What the model said to each prompt of the request in one trial."""
 
-    reference: tuple[float, ...]
-    scores: tuple[Scores, ...]
+    kind: Literal["answers"] = "answers"
+    trial: Trial
+    texts: tuple[str, ...]
+    seconds: float
+
+
+class LayerFacts(_Frozen):
+    """K and V rows of one layer: norms, shape of the distribution, and how well codebooks fit.
+
+    kurtosis: excess kurtosis over the values of a block of 32 scaled to unit rms, before and after the rotation of
+    tq3_0. distortion: squared error over energy after that rotation, by bits, one rms per block of 32. zero_blocks:
+    share of blocks of 32 whose values are all zero. attention_kl: mean KL in nats of the attention weights of the
+    captured queries, by codec.
+    """
+
+    layer: int
+    k_norm: float
+    v_norm: float
+    kurtosis: float
+    kurtosis_rotated: float
+    distortion: dict[int, float]
+    zero_blocks: float
+    attention_kl: dict[str, float]
+
+
+class Capture(_Frozen):
+    """What the cache of an uncompressed run looks like, layer by layer."""
+
+    kind: Literal["capture"] = "capture"
+    tokens: int
+    layers: tuple[LayerFacts, ...]
+
+
+Result = Annotated[Scores | Answers | Capture, Field(discriminator="kind")]
+RESULT: TypeAdapter[Scores | Answers | Capture] = TypeAdapter(Result)
