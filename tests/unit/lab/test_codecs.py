@@ -10,10 +10,10 @@ import pytest
 
 from tqforge.core import tq3_0
 from tqforge.errors import CacheTypeError
-from tqforge.lab import qjl, rotation
-from tqforge.lab.codebook import distortion, lloyd_max
-from tqforge.lab.codec import Codec
-from tqforge.lab.registry import CODECS, codec
+from tqforge.lab.codecs import qjl, rotation
+from tqforge.lab.codecs.codebook import distortion, lloyd_max
+from tqforge.lab.codecs.codec import Codec
+from tqforge.lab.codecs.registry import CODECS, codec
 
 HEAD = 64
 ROWS = np.random.default_rng(7).standard_normal((4000, 2 * HEAD)).astype(np.float32)

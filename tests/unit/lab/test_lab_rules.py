@@ -9,9 +9,9 @@ import pytest
 
 from tqforge.core import tq3_0
 from tqforge.errors import CacheTypeError, LoadError
-from tqforge.lab import describe, rewrite
-from tqforge.lab.calibration import Calibration, Moments, scale
-from tqforge.lab.codec import Codec
+from tqforge.lab.child import describe, rewrite
+from tqforge.lab.codecs.calibration import Calibration, Moments, scale
+from tqforge.lab.codecs.codec import Codec
 from tqforge.lab.request import RESULT, Answers, Scores, Trial
 
 RNG = np.random.default_rng(11)

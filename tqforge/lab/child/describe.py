@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tqforge.core import tq3_0
-from tqforge.lab.codec import Codec
-from tqforge.lab.registry import codec
+from tqforge.lab.codecs.codec import Codec
+from tqforge.lab.codecs.registry import codec
 from tqforge.lab.request import Capture, LayerFacts
 
 Floats = NDArray[np.float32]

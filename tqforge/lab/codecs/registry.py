@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tqforge.errors import CacheTypeError
-from tqforge.lab import qjl
-from tqforge.lab.codec import Codec
+from tqforge.lab.codecs import qjl
+from tqforge.lab.codecs.codec import Codec
 
 _GGML = ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "tq3_0")
 _BITS = (2, 3, 4, 5, 6)

@@ -1,4 +1,4 @@
-"""The lab's child process: `python -P -m tqforge.lab.child REQUEST.json`. Prints one JSON line per result."""
+"""The lab's child process: `python -P -m tqforge.lab.child.process REQUEST.json`. Prints one JSON line per result."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tqforge.adapters.llama.child.engine import ContextSpec, Engine, Tokens
 from tqforge.adapters.llama.child.native import Native
 from tqforge.adapters.llama.child.passage import Found, Passage, Reader
 from tqforge.errors import ContextLengthError
-from tqforge.lab.calibration import Calibration, Moments
-from tqforge.lab.describe import Collector
-from tqforge.lab.registry import codec
+from tqforge.lab.child.describe import Collector
+from tqforge.lab.child.rewrite import Floats, Held, RowRewriter, Seen
+from tqforge.lab.codecs.calibration import Calibration, Moments
+from tqforge.lab.codecs.registry import codec
 from tqforge.lab.request import Answers, Capture, Request, Scores, Trial
-from tqforge.lab.rewrite import Floats, Held, RowRewriter, Seen
 
 REFERENCE = Trial(k="f16", v="f16")
 _ALL_LAYERS = 999

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tqforge.core import tq3_0
-from tqforge.lab import qjl, rotation
-from tqforge.lab.codebook import lloyd_max
-from tqforge.lab.rotation import Rotation
+from tqforge.lab.codecs import qjl, rotation
+from tqforge.lab.codecs.codebook import lloyd_max
+from tqforge.lab.codecs.rotation import Rotation
 
 Floats = NDArray[np.float32]
 Scale = Literal["rms", "norm", "least-squares", "search"]

@@ -15,6 +15,7 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 _FLOOR = 1e-3
 _CLAMP = 3.0
+_TINY = 1e-20
 #: The first token's keys are unlike all others; they would shift the mean.
 _DROPPED = 1
 
@@ -64,7 +65,9 @@ class Calibration:
 
 def scale(query_energy: Doubles, key_variance: Doubles) -> Floats:
     """Return s per channel, floored, with geometric mean 1 per head, and clamped to [1/3, 3]."""
-    floored = [np.maximum(part, _FLOOR * part.mean(axis=-1, keepdims=True)) for part in (query_energy, key_variance)]
+    floored = [
+        np.maximum(part, _FLOOR * part.mean(axis=-1, keepdims=True) + _TINY) for part in (query_energy, key_variance)
+    ]
     found = (floored[0] / floored[1]) ** 0.25
     found /= np.exp(np.log(found).mean(axis=-1, keepdims=True))
     return np.asarray(np.clip(found, 1 / _CLAMP, _CLAMP), dtype=np.float32)

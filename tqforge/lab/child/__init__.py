@@ -1,0 +1,1 @@
+"""The code that runs inside the child process of the lab."""

@@ -1,0 +1,1 @@
+"""Published claims about TurboQuant and low-bit KV caches, each as an experiment with a verdict."""

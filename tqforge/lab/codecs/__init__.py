@@ -1,0 +1,1 @@
+"""Composable NumPy codecs and their registry."""
