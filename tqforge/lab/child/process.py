@@ -26,6 +26,8 @@ from tqforge.lab.request import Answers, Capture, Request, Scores, Trial
 REFERENCE = Trial(k="f16", v="f16")
 _ALL_LAYERS = 999
 _ANSWER_TOKENS = 48
+#: With a window of exact recent tokens, batches must be small beside it: all tokens of a batch see the same cells.
+_RECENT_BATCH = 32
 _CELLS = 256  # llama.cpp rounds contexts up to whole multiples
 
 
@@ -64,7 +66,7 @@ class Lab:
         start = time.monotonic()
         rewriter = self._open(trial, len(passage.tokens)) if reference else None
         if rewriter is None:
-            self._engine.open(self._spec(len(passage.tokens)))
+            self._engine.open(self._spec(len(passage.tokens), self._request.batch))
         try:
             found = Reader(self._engine, passage).read(reference, save, None)
         finally:
@@ -107,7 +109,7 @@ class Lab:
     def _read_calibration_text(self, held: Held, seen: Seen) -> None:
         tokens = self._tokens(self._request.calibration, special=False)
         rewriter = RowRewriter(self._native, held, seen=seen)
-        self._engine.open(self._spec(len(tokens)), callback=rewriter.callback)
+        self._engine.open(self._spec(len(tokens), self._request.batch), callback=rewriter.callback)
         try:
             self._engine.decode(tokens, scored=1)
         finally:
@@ -125,14 +127,13 @@ class Lab:
             return calibration.from_stored(one.roundtrip(calibration.to_stored(rows), head))
 
         rewriter = RowRewriter(self._native, held, first=trial.first, recent=trial.recent)
-        self._engine.open(self._spec(tokens), callback=rewriter.callback)
+        batch = _RECENT_BATCH if trial.recent else self._request.batch
+        self._engine.open(self._spec(tokens, batch), callback=rewriter.callback)
         return rewriter
 
-    def _spec(self, tokens: int) -> ContextSpec:
+    def _spec(self, tokens: int, batch: int) -> ContextSpec:
         n_ctx = -(-tokens // _CELLS) * _CELLS
-        return ContextSpec(
-            k="f16", v="f16", n_ctx=n_ctx, n_batch=self._request.batch, threads=self._request.threads, swa_full=True
-        )
+        return ContextSpec(k="f16", v="f16", n_ctx=n_ctx, n_batch=batch, threads=self._request.threads)
 
     def _tokens(self, text: str, *, special: bool) -> Tokens:
         return self._engine.tokenize(text, add_special=not special, parse_special=special)

@@ -30,12 +30,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that was measured on one model. `size` is its number of parameters in millions, by its file name."""
+    """All that was measured on one model."""
 
     model: str
     family: str
-    size: int
-    head: int
+    parameters: int
     scores: dict[Trial, Scores]
     reference: tuple[float, ...]
     prompts: tuple[Prompt, ...]

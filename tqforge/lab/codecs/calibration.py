@@ -63,11 +63,12 @@ class Calibration:
         return np.asarray(heads / self.scale + self.offset).reshape(rows.shape)
 
 
+def _floored(moments: Doubles) -> Doubles:
+    return np.asarray(np.maximum(moments, _FLOOR * moments.mean(axis=-1, keepdims=True) + _TINY))
+
+
 def scale(query_energy: Doubles, key_variance: Doubles) -> Floats:
     """Return s per channel, floored, with geometric mean 1 per head, and clamped to [1/3, 3]."""
-    floored = [
-        np.maximum(part, _FLOOR * part.mean(axis=-1, keepdims=True) + _TINY) for part in (query_energy, key_variance)
-    ]
-    found = (floored[0] / floored[1]) ** 0.25
+    found = (_floored(query_energy) / _floored(key_variance)) ** 0.25
     found /= np.exp(np.log(found).mean(axis=-1, keepdims=True))
     return np.asarray(np.clip(found, 1 / _CLAMP, _CLAMP), dtype=np.float32)
