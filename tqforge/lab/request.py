@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from tqforge.errors import CacheTypeError
 
+_FLAGS = {"cal": "calibrated", "real": "real"}
 _OPTION = re.compile(r"(first|recent)(\d+)")
 
 
@@ -21,7 +22,8 @@ class Trial(_Frozen):
     """A codec for K and one for V, by their names in the registry.
 
     calibrated: keys are stored as s * (K - c) with vectors measured on another text. first, recent: how many tokens at
-    the beginning and before the newest one stay exact.
+    the beginning and before the newest one stay exact. real: K and V are cache types of the library and its own code
+    quantizes them, to compare the lab with the real thing.
     """
 
     k: str
@@ -29,6 +31,7 @@ class Trial(_Frozen):
     calibrated: bool = False
     first: int = 0
     recent: int = 0
+    real: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Trial:
@@ -40,15 +43,17 @@ class Trial(_Frozen):
             match = _OPTION.fullmatch(option)
             if match:
                 numbers[match[1]] = int(match[2])
-            elif option != "cal":
+            elif option not in _FLAGS:
                 raise CacheTypeError(
-                    f"Unknown option '+{option}' in '{text}'.", remedy="Options: +cal, +firstN, +recentN."
+                    f"Unknown option '+{option}' in '{text}'.", remedy="Options: +cal, +firstN, +recentN, +real."
                 )
-        return cls(k=k, v=v or k, calibrated="cal" in options, **numbers)
+        flags = {name: option in options for option, name in _FLAGS.items()}
+        return cls.model_validate({"k": k, "v": v or k} | flags | numbers)
 
     def __str__(self) -> str:
-        options = ("+cal" if self.calibrated else "", f"+first{self.first}" if self.first else "")
-        return f"{self.k}/{self.v}{''.join(options)}{f'+recent{self.recent}' if self.recent else ''}"
+        flags = [f"+{option}" for option, name in _FLAGS.items() if getattr(self, name)]
+        numbers = [f"+{name}{getattr(self, name)}" for name in ("first", "recent") if getattr(self, name)]
+        return "".join([f"{self.k}/{self.v}", *flags, *numbers])
 
 
 class Prompt(_Frozen):

@@ -45,7 +45,9 @@ class Wanted:
     capture: bool = False
 
 
-def measure(setup: Setup, model: ModelFacts, parameters: int, sha256: str, wanted: Wanted, step: Step) -> ModelRecord:
+def measure(
+    setup: Setup, model: ModelFacts, wanted: Wanted, *, parameters: int, sha256: str, step: Step
+) -> ModelRecord:
     """Return everything that was asked for. Raises CrashError when the child died, with what it said last."""
     start = time.monotonic()
     prompts = tuple(needle_prompts(model)) if wanted.needles and model.chat_template else ()

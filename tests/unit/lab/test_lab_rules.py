@@ -22,6 +22,7 @@ RNG = np.random.default_rng(11)
     [
         ("tq3_0", Trial(k="tq3_0", v="tq3_0"), "tq3_0/tq3_0"),
         ("q8_0/lm3", Trial(k="q8_0", v="lm3"), "q8_0/lm3"),
+        ("q4_0+real", Trial(k="q4_0", v="q4_0", real=True), "q4_0/q4_0+real"),
         ("lm3/lm3+cal", Trial(k="lm3", v="lm3", calibrated=True), "lm3/lm3+cal"),
         ("lm3+first4+recent128", Trial(k="lm3", v="lm3", first=4, recent=128), "lm3/lm3+first4+recent128"),
     ],

@@ -64,9 +64,7 @@ class Lab:
 
     def _score(self, trial: Trial, passage: Passage, reference: Path | None, save: Path | None) -> Scores:
         start = time.monotonic()
-        rewriter = self._open(trial, len(passage.tokens)) if reference else None
-        if rewriter is None:
-            self._engine.open(self._spec(len(passage.tokens), self._request.batch))
+        rewriter = self._open(trial, len(passage.tokens))
         try:
             found = Reader(self._engine, passage).read(reference, save, None)
         finally:
@@ -87,7 +85,8 @@ class Lab:
                 texts.append(self._engine.detokenize(made))
         finally:
             self._engine.close_context()
-        rewriter.check()
+        if rewriter:
+            rewriter.check()
         return Answers(trial=trial, texts=tuple(texts), seconds=time.monotonic() - start)
 
     def _capture(self) -> Capture:
@@ -116,7 +115,12 @@ class Lab:
             self._engine.close_context()
         rewriter.check()
 
-    def _open(self, trial: Trial, tokens: int) -> RowRewriter:
+    def _open(self, trial: Trial, tokens: int) -> RowRewriter | None:
+        """Open a context for a trial; None where the library's own cache types hold the rows."""
+        batch = _RECENT_BATCH if trial.recent else self._request.batch
+        if trial.real or trial == REFERENCE:
+            self._engine.open(self._spec(tokens, batch, trial.k, trial.v))
+            return None
         sides = {"k": (codec(trial.k), self._request.head_k), "v": (codec(trial.v), self._request.head_v)}
 
         def held(side: str, layer: int, _cells: NDArray[np.int64], rows: Floats) -> Floats:
@@ -127,13 +131,12 @@ class Lab:
             return calibration.from_stored(one.roundtrip(calibration.to_stored(rows), head))
 
         rewriter = RowRewriter(self._native, held, first=trial.first, recent=trial.recent)
-        batch = _RECENT_BATCH if trial.recent else self._request.batch
         self._engine.open(self._spec(tokens, batch), callback=rewriter.callback)
         return rewriter
 
-    def _spec(self, tokens: int, batch: int) -> ContextSpec:
+    def _spec(self, tokens: int, batch: int, k: str = "f16", v: str = "f16") -> ContextSpec:
         n_ctx = -(-tokens // _CELLS) * _CELLS
-        return ContextSpec(k="f16", v="f16", n_ctx=n_ctx, n_batch=batch, threads=self._request.threads)
+        return ContextSpec(k=k, v=v, n_ctx=n_ctx, n_batch=batch, threads=self._request.threads)
 
     def _tokens(self, text: str, *, special: bool) -> Tokens:
         return self._engine.tokenize(text, add_special=not special, parse_special=special)

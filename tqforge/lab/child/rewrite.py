@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from tqforge.adapters.llama.child.native import Native
 from tqforge.adapters.llama.child.trace.tensors import CacheProbe, Tensor
-from tqforge.adapters.llama.placement import ATTENTION, SET_ROWS
+from tqforge.adapters.llama.placement import SET_ROWS
 from tqforge.errors import LoadError
 
+_ATTENTION = "FLASH_ATTN_EXT"
 Floats = NDArray[np.float32]
 Cells = NDArray[np.int64]
 #: Takes the side ("k" or "v"), the layer, the cells and the rows that go there; returns the rows to be held.
@@ -44,7 +45,7 @@ class RowRewriter(CacheProbe):
         self._waiting: dict[str, tuple[Cells, Floats]] = {}
         self._error: Exception | None = None
         self._layer = -1
-        self.rows = 0
+        self.rows = self.queries = 0
 
     def check(self) -> None:
         """Raise what went wrong inside the callback, and LoadError when no row was seen."""
@@ -52,6 +53,8 @@ class RowRewriter(CacheProbe):
             raise self._error
         if not self.rows:
             raise LoadError(f"The evaluation callback saw no {SET_ROWS}: no row of the cache was rewritten.")
+        if self._seen and not self.queries:
+            raise LoadError(f"The evaluation callback saw no {_ATTENTION}: no query was captured.")
 
     def _look(self, address: int, ask: bool, user: Any) -> bool:
         super()._look(address, ask, user)
@@ -59,7 +62,7 @@ class RowRewriter(CacheProbe):
             return False
         node = Tensor.from_address(address)
         name = self._ggml.ggml_op_name(node.op).decode()
-        if name != SET_ROWS and not (name == ATTENTION and self._seen):
+        if name != SET_ROWS and not (name == _ATTENTION and self._seen):
             return False
         if not ask:
             try:
@@ -100,6 +103,7 @@ class RowRewriter(CacheProbe):
 
     def _attention(self, node: Tensor) -> None:
         assert self._seen is not None
+        self.queries += 1
         queries = Tensor.from_address(node.src[0])
         if queries.ne[3] != 1 or not queries.data:
             raise LoadError("The queries of an attention are not in the memory of the CPU.")
