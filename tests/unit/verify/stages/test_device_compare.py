@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tqforge.adapters.llama.graphs import Graph, Nodes
 from tqforge.report.schema.report import DeviceRow, Interval, Status
 from tqforge.verify.stages.device import compare
 from tqforge.verify.stages.device import stage as device
@@ -158,7 +159,8 @@ def test_a_wrong_k_is_not_lost_beside_a_coarse_v() -> None:
 
 def test_a_reference_that_was_not_on_the_cpu_is_noticed() -> None:
     cpu = logits()
-    graph = {"splits": 2, "nodes": [{"op": "FLASH_ATTN", "backend": "MTL0", "count": 30, "first": "node_21"}]}
+    nodes = (Nodes(op="FLASH_ATTN", backend="MTL0", count=30, first="node_21"),)
+    graph = Graph(splits=2, backends=("MTL0",), nodes=nodes)
     wrong = Both("q/q", PROMPT, Run(cpu, []), Run(cpu, [], graphs=[graph]))
     found = compare.row(wrong, None, "MTL0")
     assert "the CPU's own run had FLASH_ATTN on MTL0" in found.note

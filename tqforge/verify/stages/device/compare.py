@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tqforge.adapters.llama import divergence
-from tqforge.adapters.llama.placement import ATTENTION, SET_ROWS
+from tqforge.adapters.llama.graphs import ATTENTION, SET_ROWS, Graph
+from tqforge.core import divergence
 from tqforge.report.schema.report import DeviceRow, Interval, Status
 from tqforge.verify.stats import block_bootstrap
 
@@ -31,7 +30,7 @@ class Run:
     logits: Logits
     tokens: Sequence[int]
     text: str = ""
-    graphs: Sequence[Mapping[str, Any]] = ()
+    graphs: Sequence[Graph] = ()
     dispatches: Mapping[str, int] | None = None
     faults: str = ""
     seconds: float = 0.0
@@ -88,7 +87,7 @@ def row(both: Both, control: Both | None, device: str) -> DeviceRow:
         gap_cpu=gap_cpu,
         gap_device=gap_device,
         text=both.cpu.text,
-        splits=max((graph["splits"] for graph in both.device.graphs), default=0),
+        splits=max((graph.splits for graph in both.device.graphs), default=0),
         strays=strays(both.device.graphs, device),
         dispatches=None if ran is None else sum(ran.values()),
         attention=_count(ran, "flash_attn_ext"),
@@ -117,14 +116,14 @@ def parting(both: Both) -> tuple[int | None, float | None, float | None]:
     return None, None, None
 
 
-def strays(graphs: Sequence[Mapping[str, Any]], device: str) -> tuple[str, ...]:
+def strays(graphs: Sequence[Graph], device: str) -> tuple[str, ...]:
     """Cache writes and attention elsewhere than on the device, as `FLASH_ATTN on CPU (30, first node_21)`."""
     worst: dict[tuple[str, str], tuple[int, str]] = {}
     for graph in graphs:
-        for node in graph["nodes"]:
-            if node["op"] in (SET_ROWS, ATTENTION) and node["backend"] != device:
-                key = (node["op"], node["backend"])
-                worst[key] = max(worst.get(key, (0, "")), (node["count"], node["first"]))
+        for node in graph.nodes:
+            if node.op in (SET_ROWS, ATTENTION) and node.backend != device:
+                key = (node.op, node.backend)
+                worst[key] = max(worst.get(key, (0, "")), (node.count, node.first))
     return tuple(f"{op} on {where} ({count}, first {first})" for (op, where), (count, first) in sorted(worst.items()))
 
 
@@ -146,11 +145,11 @@ def _not_on_the_cpu(both: Both) -> str:
     return f"the CPU's own run had {', '.join(sorted(found))}" if found else ""
 
 
-def placed(graphs: Sequence[Mapping[str, Any]], device: str) -> dict[str, int]:
+def placed(graphs: Sequence[Graph], device: str) -> dict[str, int]:
     """How many cache writes and attentions stand on the device, in the graph that has the fewest."""
     counts = [
         {
-            op: sum(node["count"] for node in graph["nodes"] if (node["op"], node["backend"]) == (op, device))
+            op: sum(node.count for node in graph.nodes if (node.op, node.backend) == (op, device))
             for op in (SET_ROWS, ATTENTION)
         }
         for graph in graphs
