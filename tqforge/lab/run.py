@@ -55,7 +55,7 @@ def measure(
     results = _child(setup, request, step)
     scores = [one for one in results if isinstance(one, Scores)]
     return ModelRecord(
-        name=model.name or model.path.stem,
+        name=model.path.stem,
         file=model.path.name,
         sha256=sha256,
         architecture=model.arch,

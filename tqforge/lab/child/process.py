@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tqforge.adapters.llama.child.engine import ContextSpec, Engine, Tokens
+from tqforge.adapters.llama.api.model import ALL_LAYERS, ContextSpec
+from tqforge.adapters.llama.child.engine import Engine, Tokens
 from tqforge.adapters.llama.child.native import Native
 from tqforge.adapters.llama.child.passage import Found, Passage, Reader
 from tqforge.errors import ContextLengthError
@@ -24,7 +25,6 @@ from tqforge.lab.codecs.registry import codec
 from tqforge.lab.request import Answers, Capture, Request, Scores, Trial
 
 REFERENCE = Trial(k="f16", v="f16")
-_ALL_LAYERS = 999
 _ANSWER_TOKENS = 48
 #: With a window of exact recent tokens, batches must be small beside it: all tokens of a batch see the same cells.
 _RECENT_BATCH = 32
@@ -37,7 +37,7 @@ class Lab:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._native = Native(request.library, request.bindings)
-        layers = _ALL_LAYERS if self._native.api.llama_supports_gpu_offload() else 0
+        layers = ALL_LAYERS if self._native.api.llama_supports_gpu_offload() else 0
         self._engine = Engine(self._native, request.model, layers)
         self._calibration: dict[int, Calibration] = {}
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tqforge.adapters.llama.child.native import Native
 from tqforge.adapters.llama.child.trace.tensors import CacheProbe, Tensor
-from tqforge.adapters.llama.placement import SET_ROWS
+from tqforge.adapters.llama.graphs import SET_ROWS
 from tqforge.errors import LoadError
 
 _ATTENTION = "FLASH_ATTN_EXT"
