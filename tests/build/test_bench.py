@@ -16,7 +16,7 @@ from tqforge.adapters.console import Output
 from tqforge.adapters.llama.client import Child
 from tqforge.commands import verify
 from tqforge.context import Context
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
 from tqforge.verify import settings
 from tqforge.workspace import Workspace

@@ -24,7 +24,7 @@ from tqforge.adapters.console import Output
 from tqforge.adapters.llama.client import Child
 from tqforge.commands import verify
 from tqforge.context import Context
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, CrashError
 from tqforge.verify import settings
 from tqforge.verify.session import Session

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from synthetic_parts import (
+    F16,
     PAIRS,
+    Q8_0,
+    TQ3_0,
     TWELVE,
     cell,
     digest,
@@ -25,6 +28,7 @@ from synthetic_stages import (
     speed_stage,
 )
 
+from tqforge.core.pair import Pair
 from tqforge.report.schema.report import (
     BuildKeys,
     Check,
@@ -54,7 +58,7 @@ HOSTILE = (
 )
 
 
-def stages(pairs: Iterable[str] = PAIRS) -> tuple[Stage, ...]:
+def stages(pairs: Iterable[Pair | str] = PAIRS) -> tuple[Stage, ...]:
     source, codec, placement = check_stages()
     return (
         source,
@@ -126,8 +130,8 @@ def everything_deferred() -> Report:
 
 
 def crash_in_the_middle() -> Report:
-    cells = grid(("f16/f16", "tq3_0/tq3_0"), (512, 2048), (0.0, 1.0), (1, 2))[:11]
-    cells += [cell("tq3_0/tq3_0", 2048, 0.0, 2, Outcome.ERROR), cell("tq3_0/tq3_0", 2048, 1.0, 1, Outcome.ERROR)]
+    cells = grid((F16, TQ3_0), (512, 2048), (0.0, 1.0), (1, 2))[:11]
+    cells += [cell(TQ3_0, 2048, 0.0, 2, Outcome.ERROR), cell(TQ3_0, 2048, 1.0, 1, Outcome.ERROR)]
     broken = NeedleStage(
         status=Status.ERROR,
         reason="The child ended by SIGSEGV while decoding",
@@ -154,7 +158,7 @@ def zero_cells() -> Report:
 
 def hostile() -> Report:
     cells = [
-        cell("tq3_0/tq3_0", 512, 0.5, seed, Outcome.MISS, answer=text, facts=(text[:40] or "-",), error=text[:60])
+        cell(TQ3_0, 512, 0.5, seed, Outcome.MISS, answer=text, facts=(text[:40] or "-",), error=text[:60])
         for seed, text in enumerate(HOSTILE)
     ]
     check = Check(name=HOSTILE[0], status=Status.FAILED, expected=HOSTILE[1], observed=HOSTILE[2], reason=HOSTILE[0])
@@ -166,20 +170,18 @@ def hostile() -> Report:
 def not_numbers() -> Report:
     nan = float("nan")
     hole = Interval(value=nan, low=nan, high=nan)
-    row = quality_row("tq3_0/tq3_0", kl=hole, top1=hole, perplexity=float("inf"), kl_max=nan, kl_p99=hole)
+    row = quality_row(TQ3_0, kl=hole, top1=hole, perplexity=float("inf"), kl_max=nan, kl_p99=hole)
     zero = Interval(value=0.0, low=0.0, high=0.0)
-    floor = quality_row("f16/f16", kl=zero, kl_p99=zero, kl_max=0, is_floor=True)
+    floor = quality_row(F16, kl=zero, kl_p99=zero, kl_max=0, is_floor=True)
     needle = NeedleStage(
-        status=Status.INCONCLUSIVE, cells=(cell("tq3_0/tq3_0", 512, 0.5, 1, Outcome.INCONCLUSIVE, seconds=nan),)
+        status=Status.INCONCLUSIVE, cells=(cell(TQ3_0, 512, 0.5, 1, Outcome.INCONCLUSIVE, seconds=nan),)
     )
-    quality = QualityStage(status=Status.PASSED, rows=(floor, row, quality_row("q8_0/q8_0")))
-    return report(
-        stages=(needle, quality, MemoryStage(status=Status.PASSED, rows=(memory_row("tq3_0/tq3_0", extra=1024),)))
-    )
+    quality = QualityStage(status=Status.PASSED, rows=(floor, row, quality_row(Q8_0)))
+    return report(stages=(needle, quality, MemoryStage(status=Status.PASSED, rows=(memory_row(TQ3_0, extra=1024),))))
 
 
 def one_pair() -> Report:
-    return report(pairs=("tq3_0/tq3_0",), stages=stages(("tq3_0/tq3_0",)))
+    return report(pairs=(TQ3_0,), stages=stages((TQ3_0,)))
 
 
 def twelve_pairs() -> Report:

@@ -123,7 +123,7 @@ def report(session: Session, stages: list[Stage], *, command: tuple[str, ...], s
         seconds=round((datetime.now(UTC) - started).total_seconds(), 2),
         status=status_of(stages),
         profile=settings.profile,
-        pairs=tuple(str(pair) for pair in settings.with_control),
+        pairs=settings.with_control,
         seeds=settings.seeds,
         machine=machine(),
         build=session.target.keys,

@@ -11,7 +11,7 @@ from typing import Any
 from tqforge.adapters.console import Meter, Output
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.client import Child, search_path
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.report.schema.report import BuildKeys, Stage
 from tqforge.verify.pairs import check_pair
 from tqforge.verify.programs import Workshop

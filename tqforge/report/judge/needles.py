@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tqforge.core.pair import Pair
 from tqforge.report.judge.select import pair_order, stages_of
 from tqforge.report.schema.report import NeedleCell, NeedleStage, NeedleSummary, Outcome, Report
 
@@ -78,7 +79,7 @@ def together(tallies: Iterable[Tally]) -> Tally:
 class NeedleMap:
     """The cells of one pair (or of one control): rows are lengths, columns are depths."""
 
-    pair: str
+    pair: Pair
     control: str
     depths: tuple[float, ...]
     rows: tuple[tuple[int, tuple[Tally, ...]], ...]
@@ -102,7 +103,7 @@ def needle_maps(report: Report) -> list[NeedleMap]:
     lengths = sorted({cell.length for cell in cells}.union(*(stage.lengths for stage in stages)))
     depths = tuple(sorted({cell.depth for cell in asked}.union(*(stage.depths for stage in stages))))
     order = pair_order(report)
-    groups: dict[tuple[str, str], list[NeedleCell]] = defaultdict(list)
+    groups: dict[tuple[Pair, str], list[NeedleCell]] = defaultdict(list)
     for cell in cells:
         groups[cell.pair, cell.control].append(cell)
     rank = {"f16": 0, "none": 1, NO_NEEDLE: 2}
@@ -111,7 +112,7 @@ def needle_maps(report: Report) -> list[NeedleMap]:
 
 
 def _needle_map(
-    key: tuple[str, str], cells: list[NeedleCell], lengths: list[int], depths: tuple[float, ...]
+    key: tuple[Pair, str], cells: list[NeedleCell], lengths: list[int], depths: tuple[float, ...]
 ) -> NeedleMap:
     """Without depths (there is no needle) a row is a single place."""
     rows = []
@@ -122,7 +123,7 @@ def _needle_map(
     return NeedleMap(key[0], key[1], depths, tuple(rows), tally(cells))
 
 
-def needle_summary(report: Report, pair: str) -> NeedleSummary | None:
+def needle_summary(report: Report, pair: Pair) -> NeedleSummary | None:
     """The recorded summary of a pair over all lengths."""
     summaries = (summary for stage in stages_of(report, NeedleStage) for summary in stage.summaries)
     return next((summary for summary in summaries if summary.pair == pair and summary.length is None), None)

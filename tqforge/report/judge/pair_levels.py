@@ -6,6 +6,7 @@ bound leaves the pair undecided: more tokens or more seeds decide it.
 
 from __future__ import annotations
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, select, thresholds
 from tqforge.report.judge.needles import Tally
@@ -23,7 +24,7 @@ SIGN = {
 
 def judge(report: Report) -> list[PairVerdict]:
     """One verdict per pair that was compared with f16, the smallest cache first."""
-    hardest: dict[tuple[str, bool], QualityRow] = {}
+    hardest: dict[tuple[Pair, bool], QualityRow] = {}
     for row in select.quality_rows(report):
         key = row.pair, row.unrotated
         if not row.is_floor and (key not in hardest or not row.kl.value <= hardest[key].kl.value):
@@ -35,7 +36,7 @@ def judge(report: Report) -> list[PairVerdict]:
     return sorted(made, key=lambda one: (one.bits, quality_name(one)))
 
 
-def _rate(report: Report, pair: str) -> Interval | None:
+def _rate(report: Report, pair: Pair) -> Interval | None:
     summary = needles.needle_summary(report, pair)
     return summary.rate if summary else None
 
@@ -63,7 +64,7 @@ def budget(choice: Recommendation) -> str:
     if not choice.pair:
         return f"{place}: no pair that is safe fits.{tail}"
     need = f" (needs {fmt.size(choice.need)})" if choice.need is not None else ""
-    return f"{place}: {fmt.line(choice.pair)}{need}.{tail}"
+    return f"{place}: {choice.pair}{need}.{tail}"
 
 
 def reach(report: Report) -> int:

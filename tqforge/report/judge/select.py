@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TypeVar
 
+from tqforge.core.pair import Pair
 from tqforge.report.schema.report import (
     CheckStage,
     MemoryRow,
@@ -26,7 +27,6 @@ from tqforge.report.schema.report import (
 )
 
 STAGE_ORDER = ("source", "codec", "ops", "placement", "device", "memory", "needle", "quality", "plan", "speed")
-TYPE = "tq3_0"
 
 _S = TypeVar("_S")
 
@@ -74,19 +74,10 @@ def effective(stage: Stage) -> Status:
     return Status.PASSED if observations(stage) else Status.INCONCLUSIVE
 
 
-def pair_order(report: Report) -> Callable[[str], tuple[int, str]]:
+def pair_order(report: Report) -> Callable[[Pair], tuple[int, Pair]]:
     """A sort key: pairs as they were asked for, then any other by name."""
     place = {pair: index for index, pair in enumerate(report.pairs)}
     return lambda pair: (place.get(pair, len(place)), pair)
-
-
-def is_ours(pair: str) -> bool:
-    """Whether the pair uses the type that the series adds."""
-    return TYPE in pair.split("/")
-
-
-def is_mixed(pair: str) -> bool:
-    return len(set(pair.split("/"))) > 1
 
 
 def memory_rows(report: Report) -> list[MemoryRow]:

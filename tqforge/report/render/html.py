@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import findings, needles, pair_levels, quality, select, thresholds
 from tqforge.report.render import heatmap, kl_chart
@@ -72,7 +73,7 @@ def environment() -> Environment:
         NONE=fmt.NONE,
         shade=heatmap.shade,
         describe=heatmap.describe,
-        is_ours=select.is_ours,
+        is_ours=lambda pair: pair.has_tq3_0,
         matches=select.matches,
         measured_bits=select.measured_bits,
         quality_name=quality.quality_name,
@@ -131,7 +132,7 @@ def _cells(report: Report) -> list[NeedleCell]:
     return [cell for stage in select.stages_of(report, NeedleStage) for cell in stage.cells]
 
 
-def _answers(report: Report) -> list[tuple[str, str, list[NeedleCell]]]:
+def _answers(report: Report) -> list[tuple[Pair, str, list[NeedleCell]]]:
     order = select.pair_order(report)
     cells = sorted(
         _cells(report),
@@ -151,7 +152,7 @@ def _prompts(report: Report) -> list[tuple[str, str]]:
     return [(digest, place) for digest, place in seen.items() if digest]
 
 
-def _by_kind(report: Report) -> list[tuple[str, list[tuple[str, needles.Tally]]]]:
+def _by_kind(report: Report) -> list[tuple[Pair, list[tuple[str, needles.Tally]]]]:
     """Per pair, the tally of each kind of fact; empty if there is one kind only."""
     cells = [cell for cell in _cells(report) if cell.control != needles.NO_NEEDLE]
     kinds = sorted({cell.fact_kind for cell in cells})

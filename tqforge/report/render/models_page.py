@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, pair_levels, select, thresholds
 from tqforge.report.judge.quality import quality_name
@@ -26,7 +27,7 @@ class Column:
     verdicts: dict[str, PairVerdict]
     rows: dict[str, QualityRow]
     floor: QualityRow | None
-    found: dict[str, needles.Tally]
+    found: dict[Pair, needles.Tally]
     plan: PlanStage | None
     best: frozenset[str]
     wide: Markup

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from tqforge.core.pair import Pair
 from tqforge.report.schema.base import (
     BuildKeys,
     Check,
@@ -130,7 +131,7 @@ class NeedleStage(_Stage):
     lengths: tuple[int, ...] = ()
     depths: tuple[float, ...] = ()
     prefix: Literal["shared", "fresh"] = "fresh"
-    losses: tuple[str, ...] = ()  # pairs that lost needles which f16 found: a stage that passed can have them
+    losses: tuple[Pair, ...] = ()  # pairs that lost needles which f16 found: a stage that passed can have them
     cells: tuple[NeedleCell, ...] = ()
     summaries: tuple[NeedleSummary, ...] = ()
 
@@ -193,7 +194,7 @@ class Report(Record):
     seconds: float
     status: Status
     profile: Literal["quick", "full", "custom"]
-    pairs: tuple[str, ...]
+    pairs: tuple[Pair, ...]
     seeds: tuple[int, ...]
     machine: Machine
     build: BuildKeys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from tqforge.core.pair import Pair
 from tqforge.report.schema.base import Interval, Outcome, Real, Record
 
 
@@ -13,7 +14,7 @@ class MemoryRow(Record):
     `buffers` is the size of the backend buffers that hold them, padding included; types are those of the tensors.
     """
 
-    pair: str
+    pair: Pair
     n_ctx: int
     k_measured: int
     v_measured: int
@@ -39,7 +40,7 @@ class NearMiss(Record):
 class NeedleCell(Record):
     """One question put to one pair. `control` names the untreated runs a cell is judged against."""
 
-    pair: str
+    pair: Pair
     control: Literal["none", "f16", "no-needle"]
     facts: tuple[str, ...]
     fact_kind: str
@@ -65,7 +66,7 @@ class NeedleSummary(Record):
     `outcome`: `kept` all that f16 found, `losses` (some), `lost` (all), `not judged` (f16 found none), `errors`.
     """
 
-    pair: str
+    pair: Pair
     length: int | None
     n: int
     hits: int
@@ -97,7 +98,7 @@ class QualityRow(Record):
     `perplexity_ratio` is this perplexity over that of f16 on the same tokens.
     """
 
-    pair: str
+    pair: Pair
     bits: float
     prefix: int
     tokens: int
@@ -145,7 +146,7 @@ class DeviceRow(Record):
     dispatches of such kernels; None elsewhere.
     """
 
-    pair: str
+    pair: Pair
     tokens: int
     kl: Interval
     kl_max: Real
@@ -173,7 +174,7 @@ class DeviceRow(Record):
 class SpeedRow(Record):
     """Rates of one pair at one depth, medians over interleaved rounds, with the ratio to f16 in the same run."""
 
-    pair: str
+    pair: Pair
     depth: int
     phase: Literal["prefill", "decode", "end-to-end"]
     rate: Interval
@@ -181,15 +182,16 @@ class SpeedRow(Record):
     rounds: int
     note: str = ""
     depth_share: float | None = None  # of the time per token: what depth 0 does not have, attention above all
-    neighbour: str = ""  # the stock pair that this one is first compared with
+    neighbour: Pair | None = None  # the stock pair that this one is first compared with
     ratio_neighbour: Interval | None = None
 
 
 class SpeedRatio(Record):
-    """A pair's rate over another's in the same rounds; `bar` is what was aimed at, where there is an aim."""
+    """A pair's rate over another's in the same rounds, of another build if `build` names one; `bar` is the target."""
 
-    pair: str
-    against: str
+    pair: Pair
+    against: Pair
+    build: str = ""
     phase: Literal["prefill", "decode", "end-to-end"]
     depth: int
     ratio: Interval
@@ -213,7 +215,7 @@ class Need(Record):
 class PlanRow(Record):
     """What one context needs: as planned from file and block sizes, and as llama.cpp allocated it in this run."""
 
-    pair: str
+    pair: Pair
     n_ctx: int
     planned: Need
     measured: Need | None = None
@@ -228,7 +230,7 @@ class Recommendation(Record):
     budget: int
     usable: int
     n_ctx: int
-    pair: str | None
+    pair: Pair | None
     need: int | None
     measured: bool = False
     reason: str = ""
@@ -237,7 +239,7 @@ class Recommendation(Record):
 class PairVerdict(Record):
     """Whether a pair can be used with this model, and the figures that decided; on how many needles it rests."""
 
-    pair: str
+    pair: Pair
     bits: float
     level: Literal["safe", "undecided", "costs quality", "unsafe"]
     why: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tqforge.adapters.gguf_io import ModelFacts
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.report.schema.report import MemoryRow, MemoryStage, Status
 from tqforge.verify.session import Session, padded
 
@@ -38,7 +38,7 @@ def row_of(pair: Pair, reply: dict[str, Any], sizes: dict[str, tuple[int, int]],
     measured = {side: sum(t["bytes"] for t in found) for side, found in sides.items()}
     wanted = {"k": pair.k, "v": pair.v}
     return MemoryRow(
-        pair=str(pair),
+        pair=pair,
         n_ctx=reply["cells"],
         k_measured=measured["k"],
         v_measured=measured["v"],

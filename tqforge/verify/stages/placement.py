@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tqforge.adapters.llama.placement import ATTENTION, SET_ROWS
-from tqforge.core.values import Pair
+from tqforge.core.cache_types import TQ3_0
+from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
 from tqforge.report.schema.report import Check, CheckStage, Status
 from tqforge.verify import device
@@ -15,13 +16,13 @@ from tqforge.verify.stages.device import compare, trace
 from tqforge.verify.stages.device.compare import Run
 from tqforge.verify.stages.device.stage import pairs
 from tqforge.verify.stages.device.trace import Way
-from tqforge.verify.stages.ops.backend_ops import CONTROL, TYPE
+from tqforge.verify.stages.ops.backend_ops import REFERENCE_OP_TYPE
 
 #: Metal's fused attention takes no such pair: its attention must be seen on the CPU, or the check is blind.
-REFUSED = Pair("q4_0", "tq3_0")
+REFUSED = Pair("q4_0", TQ3_0)
 _TOKENS = ((1, 2, 3),)
 #: Types whose attention kernels the host has for both sides; unequal stock pairs are refused by every Metal.
-_COMPILED = ("f16", CONTROL, TYPE)
+_COMPILED = ("f16", REFERENCE_OP_TYPE, TQ3_0)
 _METHOD = (
     "llama.cpp's scheduler prints where each op of a graph stands (GGML_SCHED_DEBUG=2): the graphs it reserves for "
     "prompts and for single tokens, and those of four tokens that are then evaluated with all layers on the device. A "

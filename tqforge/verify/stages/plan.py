@@ -8,7 +8,7 @@ import psutil
 
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.client import Child
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.report.schema.report import Need, PlanRow, PlanStage, Status
 from tqforge.verify.session import Session, padded
 from tqforge.verify.settings import Settings
@@ -56,7 +56,7 @@ def _row(session: Session, child: Child, pair: Pair, n_ctx: int, free: int) -> P
     if planned.total - planned.weights < _MEASURED_SHARE * free:
         reply = child.call("reserve", args, timeout=session.settings.timeout)
         measured = measured_need(reply, int(session.model_says["weights"]))
-    return PlanRow(pair=str(pair), n_ctx=n_ctx, planned=planned, measured=measured)
+    return PlanRow(pair=pair, n_ctx=n_ctx, planned=planned, measured=measured)
 
 
 def planned_need(pair: Pair, trial: dict[str, Any], sizes: dict[str, tuple[int, int]], facts: ModelFacts) -> Need:

@@ -14,7 +14,7 @@ from synthetic_stages import quality_row
 
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.child.trace import buffers
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import UsageError
 from tqforge.report.judge import budget
 from tqforge.report.judge.budget import GIB, Grant
@@ -126,29 +126,30 @@ def test_a_budget_made_from_a_need_grants_it() -> None:
 def rows(**needs: int) -> list[PlanRow]:
     made = []
     for name, kv in needs.items():
-        pair = name.replace("__", "/")
+        pair = Pair.parse(name.replace("__", "/"))
         need = Need(weights=100 * MIB, kv=kv * MIB, compute=50 * MIB)
         made.append(PlanRow(pair=pair, n_ctx=8192, planned=need, measured=need))
     return made
 
 
 ROWS = rows(f16__f16=180, q8_0__q8_0=100, q8_0__tq3_0=70, q4_0__q4_0=50, tq3_0__tq3_0=40)
-LEVELS = {"q8_0/q8_0": "safe", "q8_0/tq3_0": "safe", "q4_0/q4_0": "unsafe", "tq3_0/tq3_0": "unsafe"}
+Q8_0, Q4_0, TQ3_0, MIXED = Pair.both("q8_0"), Pair.both("q4_0"), Pair.both("tq3_0"), Pair("q8_0", "tq3_0")
+LEVELS = {Q8_0: "safe", MIXED: "safe", Q4_0: "unsafe", TQ3_0: "unsafe"}
 VERDICTS = {pair: PairVerdict(pair=pair, bits=1, level=level, why="KL x") for pair, level in LEVELS.items()}  # type: ignore[arg-type]
-CLOSENESS = ("q8_0/q8_0", "q8_0/tq3_0", "q4_0/q4_0", "tq3_0/tq3_0")
+CLOSENESS = tuple(LEVELS)
 
 
 @pytest.mark.parametrize(
     ("usable", "pair", "words"),
     [
-        (400, "f16/f16", "nothing is lost"),
-        (300, "q8_0/q8_0", "what is closer to f16 (f16/f16) needs 330 MiB or more"),
-        (230, "q8_0/tq3_0", "smaller, but not safe here: q4_0/q4_0 (unsafe) and tq3_0/tq3_0 (unsafe)"),
+        (400, F16, "nothing is lost"),
+        (300, Q8_0, "what is closer to f16 (f16/f16) needs 330 MiB or more"),
+        (230, MIXED, "smaller, but not safe here: q4_0/q4_0 (unsafe) and tq3_0/tq3_0 (unsafe)"),
         (215, None, "the smallest safe pair, q8_0/tq3_0, needs 220 MiB; what fits is not safe here"),
         (100, None, "nothing fits"),
     ],
 )
-def test_the_closest_safe_pair_that_fits(usable: int, pair: str | None, words: str) -> None:
+def test_the_closest_safe_pair_that_fits(usable: int, pair: Pair | None, words: str) -> None:
     memory = round(usable * MIB / budget.ELSEWHERE) + 8
     found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, Grant(memory=GIB))
     assert found.pair == pair
@@ -168,8 +169,8 @@ def test_nothing_is_recommended_from_quality_that_was_not_measured() -> None:
     found = budget.recommend(ROWS, {}, (), 16 * GIB, Grant(memory=16 * GIB))
     assert found.pair is None
     assert "without a measured quality" in found.reason
-    part = budget.recommend(ROWS, {"q8_0/tq3_0": VERDICTS["q8_0/tq3_0"]}, ("q8_0/tq3_0",), 16 * GIB, Grant(memory=GIB))
-    assert part.pair == "f16/f16"
+    part = budget.recommend(ROWS, {MIXED: VERDICTS[MIXED]}, (MIXED,), 16 * GIB, Grant(memory=GIB))
+    assert part.pair == F16
 
 
 def test_three_budgets_show_where_the_choice_changes() -> None:
@@ -177,7 +178,7 @@ def test_three_budgets_show_where_the_choice_changes() -> None:
     asked = budget.default_budgets(ROWS, grant)
     chosen = [budget.recommend(ROWS, VERDICTS, CLOSENESS, one, grant).pair for one in asked]
     assert len(asked) == 3
-    assert chosen == ["f16/f16", "q8_0/tq3_0", None]
+    assert chosen == [F16, MIXED, None]
     assert budget.default_budgets([], grant) == (16 * GIB,)
 
 
@@ -192,12 +193,12 @@ def test_a_run_ends_with_verdicts_and_recommendations() -> None:
     made = PlanStage(status=Status.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
     whole = advise(report(stages=(quality, made)))
     assert {one.pair: one.level for one in whole.verdicts} == {
-        "tq3_0/tq3_0": "unsafe",
-        "q8_0/tq3_0": "safe",
-        "q8_0/q8_0": "safe",
+        TQ3_0: "unsafe",
+        MIXED: "safe",
+        Q8_0: "safe",
     }
     (choice,) = whole.stages[1].recommendations  # type: ignore[union-attr]
-    assert choice.pair == "q8_0/tq3_0"
+    assert choice.pair == MIXED
     alone = advise(report(stages=(made,)))
     assert alone.stages[0].recommendations[0].pair is None  # type: ignore[union-attr]
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tqforge.core.pair import Pair
 from tqforge.report.schema.report import NeedleCell, Outcome
 from tqforge.verify.stages.needle import scoring
 from tqforge.verify.stages.needle import stage as needle
@@ -80,10 +81,10 @@ def test_summaries_count_errors_and_open_cells_apart() -> None:
         cell("q/q", "none", 0.0, outcome=Outcome.INCONCLUSIVE),
         cell("q/q", "no-needle", 0.0),
     ]
-    row = scoring.summarize(cells, ["q/q"])[0]
+    row = scoring.summarize(cells, [Pair.both("q")])[0]
     assert (row.n, row.hits, row.partial, row.misses, row.errors, row.inconclusive) == (2, 1, 1, 0, 1, 1)
     assert row.mean_score == 0.75
-    empty = scoring.summarize([], ["q/q"])[0]
+    empty = scoring.summarize([], [Pair.both("q")])[0]
     assert (empty.n, empty.mean_score, empty.rate) == (0, None, None)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tqforge.adapters.llama.placement import Placement
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
 from tqforge.report.schema.report import Status
 from tqforge.verify.device import Device

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tqforge.adapters.llama.child.passage import Passage, Reader, equal_tokens
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import UsageError
 from tqforge.report.schema.report import Interval, QualityRow, Status
 from tqforge.verify import corpus, settings, stats

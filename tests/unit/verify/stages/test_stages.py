@@ -12,7 +12,7 @@ from tqforge.adapters.console import Output
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama import divergence
 from tqforge.core import tq3_0
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import CrashError, UsageError
 from tqforge.report.schema.report import BuildKeys, CheckStage, Stage, Status
 from tqforge.verify import run, settings
@@ -156,7 +156,7 @@ def test_the_report_holds_what_was_asked(tmp_path: Path) -> None:
 
     stages: list[Stage] = [CheckStage(name="codec", status=Status.PASSED)]
     made = run.report(session(tmp_path), stages, command=("tqforge", "verify"), started=datetime.now(UTC))
-    assert made.pairs[0] == "f16/f16"
+    assert made.pairs[0] == F16
     assert made.model is not None
     assert type(made).model_validate(made.to_json()) == made
 

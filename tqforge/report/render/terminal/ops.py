@@ -53,7 +53,7 @@ def device(report: Report) -> Sequence[RenderableType]:
         table.add_column(title, justify="right")
     for row in stage.rows:
         table.add_row(
-            fmt.line(row.pair),
+            str(row.pair),
             fmt.kl(row.kl_same.value if row.kl_same else None),
             fmt.kl(row.kl.value),
             fmt.kl(row.kl_cpu.value if row.kl_cpu else None),

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, pair_levels, select
 from tqforge.report.judge.needles import Tally
@@ -22,7 +23,7 @@ from tqforge.report.schema.report import MemoryRow, QualityRow, Report, SpeedRow
 class _Facts:
     """All that is known of one pair."""
 
-    pair: str
+    pair: Pair
     memory: MemoryRow | None
     needles: Tally | None
     rate: str
@@ -109,7 +110,7 @@ def pairs(report: Report, width: int) -> list[RenderableType]:
     filled = [(column, cells) for column, cells in filled if any(cell != fmt.NONE for cell in cells)]
     if not filled:
         return []
-    names = [fmt.line(fact.pair, 28) for fact in facts]
+    names = [str(fact.pair) for fact in facts]
     while _width(names, filled) > width and any(column.spare for column, _ in filled):
         filled.remove(max(filled, key=lambda item: item[0].spare))
     table = _table("pair", [column.title for column, _ in filled])
@@ -133,8 +134,8 @@ def _table(first: str, titles: Sequence[str]) -> Table:
     return table
 
 
-def _name(pair: str) -> Text:
-    return Text(fmt.line(pair, 28), "bold" if select.is_ours(pair) else "")
+def _name(pair: Pair) -> Text:
+    return Text(str(pair), "bold" if pair.has_tq3_0 else "")
 
 
 def needles_by_length(report: Report, width: int) -> list[RenderableType]:

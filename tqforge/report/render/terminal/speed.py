@@ -56,7 +56,7 @@ def labelled(report: Report, stage: SpeedStage) -> list[tuple[str, SpeedRow]]:
     """All rows by pair: ours, those of the other build, those of llama-bench."""
     order = select.pair_order(report)
     sets = (("", stage.rows), ("other build", stage.beside), ("llama-bench", stage.llama_bench))
-    found = [(f"{fmt.line(row.pair, 28)} {kind}".strip(), row) for kind, rows in sets for row in rows]
+    found = [(f"{row.pair} {kind}".strip(), row) for kind, rows in sets for row in rows]
     return sorted(found, key=lambda item: order(item[1].pair))
 
 
@@ -64,7 +64,7 @@ def _rates(phase: str, depths: Sequence[int], rows: Sequence[tuple[str, SpeedRow
     table = _table(f"{phase} at depth", [fmt.count(depth) for depth in depths])
     for label in dict.fromkeys(label for label, _ in rows):
         cells = {row.depth: row for name, row in rows if name == label}
-        style = "bold" if any(select.is_ours(row.pair) for row in cells.values()) else ""
+        style = "bold" if any(row.pair.has_tq3_0 for row in cells.values()) else ""
         table.add_row(Text(label, style), *(_cell(cells.get(depth)) for depth in depths))
     return table
 
@@ -84,15 +84,16 @@ def _around(band: Interval) -> str:
 def _ratios(stage: SpeedStage, depths: Sequence[int]) -> Table:
     """One row per comparison; an aim is named with what became of it."""
     table = _table("times the rate of", [fmt.count(depth) for depth in depths])
-    for pair, against, phase in dict.fromkeys((r.pair, r.against, r.phase) for r in stage.ratios):
-        own = {r.depth: r for r in stage.ratios if (r.pair, r.against, r.phase) == (pair, against, phase)}
+    for pair, against, build, phase in dict.fromkeys((r.pair, r.against, r.build, r.phase) for r in stage.ratios):
+        key = (pair, against, build, phase)
+        own = {r.depth: r for r in stage.ratios if (r.pair, r.against, r.build, r.phase) == key}
         cells = []
         for depth in depths:
             ratio = own.get(depth)
             sign, style = _MARK[select.standing(ratio) if ratio else ""]
             text = f"{fmt.figure(ratio.ratio.value)}{_around(ratio.ratio)} {sign}" if ratio else fmt.NONE
             cells.append(Text(text.rstrip(), style))
-        table.add_row(Text(f"{pair} : {fmt.line(against, 28)}\n  {phase}"), *cells)
+        table.add_row(Text(f"{pair} : {against}{f' of {fmt.line(build, 16)}' if build else ''}\n  {phase}"), *cells)
     return table
 
 

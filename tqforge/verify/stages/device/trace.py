@@ -15,7 +15,7 @@ from tqforge.adapters import fs, proc
 from tqforge.adapters.llama import placement
 from tqforge.adapters.llama.child import extra_libraries
 from tqforge.adapters.llama.client import Child
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import BuildError, LoadError
 from tqforge.verify import emulator_report
 from tqforge.verify.device import NAME, Device, workshop

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from tqforge.core.pair import Pair
 from tqforge.report.schema.report import NearMiss, NeedleCell, NeedleSummary, Outcome
 from tqforge.verify.stats import edit_distance, wilson
 
@@ -65,7 +66,7 @@ def _key(cell: NeedleCell) -> tuple[int, float, int]:
     return cell.length, cell.depth, cell.seed
 
 
-def summarize(cells: Iterable[NeedleCell], pairs: Iterable[str]) -> tuple[NeedleSummary, ...]:
+def summarize(cells: Iterable[NeedleCell], pairs: Iterable[Pair]) -> tuple[NeedleSummary, ...]:
     """One row per pair over all lengths, then one per pair and length. The no-needle control stays apart."""
     kept = [cell for cell in cells if cell.control != "no-needle"]
     lengths = sorted({cell.length for cell in kept})
@@ -73,7 +74,7 @@ def summarize(cells: Iterable[NeedleCell], pairs: Iterable[str]) -> tuple[Needle
     return tuple(_summary(kept, pair, length) for pair in pairs for length in scopes)
 
 
-def _summary(cells: list[NeedleCell], pair: str, length: int | None) -> NeedleSummary:
+def _summary(cells: list[NeedleCell], pair: Pair, length: int | None) -> NeedleSummary:
     mine = [cell for cell in cells if cell.pair == pair and length in (None, cell.length)]
     count = {outcome: sum(cell.outcome is outcome for cell in mine) for outcome in Outcome}
     scores = [cell.score for cell in mine if cell.outcome in (Outcome.HIT, Outcome.PARTIAL, Outcome.MISS)]

@@ -12,14 +12,13 @@ from typing import Literal
 
 from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.client import Child, Tick
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import CrashError, TqforgeError
 from tqforge.report.judge.thresholds import Level, by_needles
 from tqforge.report.schema.report import NeedleCell, NeedleStage, Outcome, Status
 from tqforge.verify import corpus
 from tqforge.verify.pairs import check_lengths
 from tqforge.verify.session import DeferredError, Session, padded
-from tqforge.verify.settings import CONTROL
 from tqforge.verify.stages.needle import chat_template, scoring
 from tqforge.verify.stages.needle import grid as needleplan
 from tqforge.verify.stages.needle.facts import QUESTION, TASK, fact
@@ -130,7 +129,7 @@ def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> 
         broken = f"{error.what} {error.where}".strip()
     for evaluation in grid.plan:
         question = evaluation.question
-        wanted = pair == CONTROL or (question.kind == "needle" and progress.answered(question))
+        wanted = pair == F16 or (question.kind == "needle" and progress.answered(question))
         started = time.monotonic()
         cell: NeedleCell | None = None
         try:
@@ -146,7 +145,7 @@ def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> 
             broken = broken or error.what
             cell = cell_of(pair, question, error=error.what)
         progress.spend(evaluation.cost)
-        if question.kind == "needle" or pair == CONTROL:
+        if question.kind == "needle" or pair == F16:
             progress.add(cell or not_asked(pair, question))
 
 
@@ -175,10 +174,10 @@ def cell_of(
     pair: Pair, question: Question, *, answer: str = "", seconds: float | None = None, error: str = ""
 ) -> NeedleCell:
     """The record of one question and its answer."""
-    control: Literal["none", "f16", "no-needle"] = "f16" if pair == CONTROL else "none"
+    control: Literal["none", "f16", "no-needle"] = "f16" if pair == F16 else "none"
     verdict = scoring.score(answer, question.fact.words)
     return NeedleCell(
-        pair=str(pair),
+        pair=pair,
         control="no-needle" if question.kind == "no-needle" else control,
         facts=question.fact.words,
         fact_kind=question.fact.kind,
@@ -202,7 +201,7 @@ def cell_of(
 def _stage(session: Session, grid: _Grid, cells: Sequence[NeedleCell]) -> NeedleStage:
     judged = scoring.judge(cells)
     status, reason = verdict(judged)
-    summaries = scoring.summarize(judged, [str(pair) for pair in session.settings.with_control])
+    summaries = scoring.summarize(judged, session.settings.with_control)
     text = corpus.hay()
     return NeedleStage(
         status=status,
@@ -230,10 +229,10 @@ def verdict(cells: Sequence[NeedleCell]) -> tuple[Status, str]:
     errors = sorted({cell.pair for cell in cells if cell.outcome is Outcome.ERROR})
     rows = {row.pair: row for row in scoring.summarize(cells, dict.fromkeys(cell.pair for cell in cells))
             if row.length is None}  # fmt: skip
-    tested = [row for name, row in rows.items() if name != str(CONTROL)]
+    tested = [row for name, row in rows.items() if name != F16]
     lost = [row for row in tested if row.n and by_needles(row.hits, row.n, row.rate) is Level.UNSAFE]
     reasons = [f"without a needle {len(guessed)} answers held a fact"] if guessed else []
-    reasons += [f"errors with {', '.join(errors)}"] if errors else []
+    reasons += [f"errors with {', '.join(map(str, errors))}"] if errors else []
     reasons += [f"{row.pair} finds {row.hits} of {row.n} needles that f16 finds" for row in lost]
     if reasons:
         return Status.FAILED, "; ".join(reasons)

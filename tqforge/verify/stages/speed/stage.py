@@ -105,7 +105,7 @@ def _run(session: Session, lane: Lane, index: int, step: Step, tokens: Sequence[
     some = tokens[step.depth : end]
     reply = lanes.time(session, lane, index, step.depth, some, single=single)
     first = Sample(
-        str(lane.pairs[index]),
+        lane.pairs[index],
         step.depth,
         "decode" if single else "prefill",
         step.round,
@@ -155,7 +155,7 @@ def _by_llama_bench(
                     cpus=cpus,
                 )
                 printed = llama_bench.run(argv, library=session.target.library, timeout=llama_bench.TIMEOUT)
-                taken += llama_bench.samples(printed, str(pair), number)
+                taken += llama_bench.samples(printed, pair, number)
                 meter.update(len({(sample.pair, sample.round) for sample in taken}), str(pair))
     loud = rates.noise(rates.spread(taken), None)
     return rates.rows_of(taken), (f"llama-bench: {loud}",) if loud else ()
@@ -204,7 +204,7 @@ def verdict(rows: Sequence[SpeedRow], noise: str = "") -> tuple[Status, str]:
     """
     if not rows:
         return Status.INCONCLUSIVE, "nothing was measured"
-    slow = [row for row in rows if row.note and rates.OURS in row.pair.split("/")]
+    slow = [row for row in rows if row.note and row.pair.has_tq3_0]
     if slow:
         shown = ", ".join(f"{row.pair} ({row.phase} at {row.depth})" for row in slow)
         what = f"over 2x slower than a neighbour, a fall-back is suspected: {shown}"
