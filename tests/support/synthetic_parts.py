@@ -8,17 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from tqforge.core.pair import Pair
-from tqforge.report.schema.report import (
-    Interval,
-    MemoryRow,
-    MemoryStage,
-    NearMiss,
-    NeedleCell,
-    NeedleStage,
-    NeedleSummary,
-    Outcome,
-    Status,
-)
+from tqforge.report.schema.base import CellOutcome, Interval, StageStatus
+from tqforge.report.schema.rows import MemoryRow, NearMiss, NeedleCell, NeedleSummary
+from tqforge.report.schema.stages import MemoryStage, NeedleStage
 
 BITS = {"f16": 16.0, "q8_0": 8.5, "q5_0": 5.5, "q4_0": 4.5, "tq3_0": 3.5}
 PAIRS = tuple(map(Pair.parse, ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0")))
@@ -60,25 +52,25 @@ def interval(value: float, spread: float = 0.12) -> Interval:
     return Interval(value=value, low=value * (1 - spread), high=min(value * (1 + spread), value + 0.03))
 
 
-def cell(pair: Pair | str, length: int, depth: float, seed: int, outcome: Outcome, **more: Any) -> NeedleCell:
-    score = {Outcome.HIT: 1.0, Outcome.PARTIAL: 0.5, Outcome.MISS: 0.0}.get(outcome)
+def cell(pair: Pair | str, length: int, depth: float, seed: int, outcome: CellOutcome, **more: Any) -> NeedleCell:
+    score = {CellOutcome.HIT: 1.0, CellOutcome.PARTIAL: 0.5, CellOutcome.MISS: 0.0}.get(outcome)
     judged = score is not None
-    near = (NearMiss(expected="VcMYB4", seen="VcMYB", distance=1),) if outcome is Outcome.MISS else ()
+    near = (NearMiss(expected="VcMYB4", seen="VcMYB", distance=1),) if outcome is CellOutcome.MISS else ()
     values: dict[str, Any] = {
         "control": "f16" if pair_of(pair) == F16 else "none",
         "facts": ("FROSTBLOCK-7", "VcMYB4"),
         "fact_kind": "published" if seed == 1 else "random",
         "tokens": length - 3,
         "score": score,
-        "exact": outcome is Outcome.HIT if judged else None,
-        "found": ("FROSTBLOCK-7", "VcMYB4") if outcome is Outcome.HIT else (),
+        "exact": outcome is CellOutcome.HIT if judged else None,
+        "found": ("FROSTBLOCK-7", "VcMYB4") if outcome is CellOutcome.HIT else (),
         "near_misses": near,
         "answer": "The locus is FROSTBLOCK-7 and the gene is VcMYB4."
-        if outcome is Outcome.HIT
+        if outcome is CellOutcome.HIT
         else "The gene is VcMYB.",
         "prompt_sha256": digest(f"{length}-{depth}-{seed}"),
         "seconds": 1.7,
-        "error": "SIGSEGV in llama_decode" if outcome is Outcome.ERROR else "",
+        "error": "SIGSEGV in llama_decode" if outcome is CellOutcome.ERROR else "",
     }
     return NeedleCell(pair=pair_of(pair), length=length, depth=depth, seed=seed, outcome=outcome, **{**values, **more})
 
@@ -94,16 +86,18 @@ def grid(
                 for seed in seeds:
                     luck = int(digest(f"{pair}{length}{depth}{seed}")[:4], 16) / 0xFFFF
                     risk = min(0.9, length / 9000 * (16 - bits(pair)) / 12)
-                    outcome = Outcome.HIT if luck > risk else Outcome.PARTIAL if luck > risk / 2 else Outcome.MISS
+                    outcome = (
+                        CellOutcome.HIT if luck > risk else CellOutcome.PARTIAL if luck > risk / 2 else CellOutcome.MISS
+                    )
                     if length >= 4096 and depth == 0.5 and seed == 3:
-                        outcome = Outcome.INCONCLUSIVE
+                        outcome = CellOutcome.INCONCLUSIVE
                     cells.append(
                         cell(
                             pair,
                             length,
                             depth,
                             seed,
-                            Outcome.HIT if pair == F16 and outcome != "inconclusive" else outcome,
+                            CellOutcome.HIT if pair == F16 and outcome != "inconclusive" else outcome,
                         )
                     )
     return cells
@@ -115,20 +109,20 @@ def summaries(cells: list[NeedleCell]) -> tuple[NeedleSummary, ...]:
         mine = [cell for cell in cells if cell.pair == pair and cell.control != "no-needle"]
         for length in (None, *sorted({cell.length for cell in mine})):
             some = [cell for cell in mine if length in (None, cell.length)]
-            number = {outcome: sum(cell.outcome is outcome for cell in some) for outcome in Outcome}
-            n = number[Outcome.HIT] + number[Outcome.PARTIAL] + number[Outcome.MISS]
+            number = {outcome: sum(cell.outcome is outcome for cell in some) for outcome in CellOutcome}
+            n = number[CellOutcome.HIT] + number[CellOutcome.PARTIAL] + number[CellOutcome.MISS]
             rows.append(
                 NeedleSummary(
                     pair=pair,
                     length=length,
                     n=n,
-                    hits=number[Outcome.HIT],
-                    partial=number[Outcome.PARTIAL],
-                    misses=number[Outcome.MISS],
-                    inconclusive=number[Outcome.INCONCLUSIVE],
-                    errors=number[Outcome.ERROR],
+                    hits=number[CellOutcome.HIT],
+                    partial=number[CellOutcome.PARTIAL],
+                    misses=number[CellOutcome.MISS],
+                    inconclusive=number[CellOutcome.INCONCLUSIVE],
+                    errors=number[CellOutcome.ERROR],
                     mean_score=sum(cell.score or 0 for cell in some) / n if n else None,
-                    rate=wilson(number[Outcome.HIT], n),
+                    rate=wilson(number[CellOutcome.HIT], n),
                 )
             )
     return tuple(rows)
@@ -140,11 +134,11 @@ def needle_stage(
     lengths = tuple(lengths)
     cells = grid(pairs, lengths, (0.0, 0.5, 1.0), (1, 2, 3))
     cells += [
-        cell(F16, length, 0.9, 1, Outcome.MISS, control="no-needle", near_misses=(), answer="I do not know.")
+        cell(F16, length, 0.9, 1, CellOutcome.MISS, control="no-needle", near_misses=(), answer="I do not know.")
         for length in lengths
     ]
     values: dict[str, Any] = {
-        "status": Status.PASSED,
+        "status": StageStatus.PASSED,
         "seconds": 96.2,
         "text": "synthetic hay",
         "text_sha256": digest("hay"),
@@ -183,4 +177,4 @@ def memory_row(pair: Pair | str, n_ctx: int = 4096, extra: int = 0) -> MemoryRow
 
 
 def memory_stage(pairs: Iterable[Pair | str] = PAIRS) -> MemoryStage:
-    return MemoryStage(status=Status.PASSED, seconds=4.0, rows=tuple(memory_row(pair) for pair in pairs))
+    return MemoryStage(status=StageStatus.PASSED, seconds=4.0, rows=tuple(memory_row(pair) for pair in pairs))

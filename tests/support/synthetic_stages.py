@@ -8,24 +8,9 @@ from typing import Any
 from synthetic_parts import F16, KL, PAIRS, Q4_0, Q8_0, Q8_0_TQ3_0, STOCK, TQ3_0, bits, digest, interval, pair_of
 
 from tqforge.core.pair import Pair
-from tqforge.report.schema.report import (
-    Check,
-    CheckStage,
-    DeviceRow,
-    DeviceStage,
-    Interval,
-    Need,
-    OpsRow,
-    OpsStage,
-    PlanRow,
-    PlanStage,
-    QualityRow,
-    QualityStage,
-    SpeedRatio,
-    SpeedRow,
-    SpeedStage,
-    Status,
-)
+from tqforge.report.schema.base import Check, Interval, StageStatus
+from tqforge.report.schema.rows import DeviceRow, MemoryNeed, OpsRow, PlanRow, QualityRow, SpeedRatio, SpeedRow
+from tqforge.report.schema.stages import CheckStage, DeviceStage, OpsStage, PlanStage, QualityStage, SpeedStage
 
 
 def quality_row(pair: Pair | str, prefix: int = 1536, **more: Any) -> QualityRow:
@@ -63,7 +48,7 @@ def quality_stage(pairs: Iterable[Pair | str] = PAIRS, prefixes: Iterable[int] =
         )
         rows += [quality_row(pair, prefix) for pair in map(pair_of, pairs) if pair != F16]
     return QualityStage(
-        status=Status.PASSED, seconds=71.0, text="synthetic text", text_sha256=digest("text"), rows=tuple(rows)
+        status=StageStatus.PASSED, seconds=71.0, text="synthetic text", text_sha256=digest("text"), rows=tuple(rows)
     )
 
 
@@ -80,7 +65,7 @@ def ops_stage() -> OpsStage:
             note="f32 accumulation",
         ),
     )
-    return OpsStage(status=Status.PASSED, seconds=31.0, rows=rows)
+    return OpsStage(status=StageStatus.PASSED, seconds=31.0, rows=rows)
 
 
 def device_stage() -> DeviceStage:
@@ -110,7 +95,7 @@ def device_stage() -> DeviceStage:
         for pair, kl in ((F16, 2e-5), (TQ3_0, 4e-4), (Q8_0_TQ3_0, 9e-5))
     ]
     return DeviceStage(
-        status=Status.PASSED, seconds=300.0, device="Metal host", model="synthetic, f16 weights", rows=tuple(rows),
+        status=StageStatus.PASSED, seconds=300.0, device="Metal host", model="synthetic, f16 weights", rows=tuple(rows),
         floor=2e-5, bar=1.04e-3, batches=(28, 8, 8), greedy=12,
     )  # fmt: skip
 
@@ -118,23 +103,28 @@ def device_stage() -> DeviceStage:
 def check_stages() -> tuple[CheckStage, CheckStage, CheckStage]:
     source = CheckStage(
         name="source",
-        status=Status.PASSED,
+        status=StageStatus.PASSED,
         checks=(
-            Check(name="tree id in the binary", status=Status.PASSED, expected="aaaa1111", observed="aaaa1111"),
-            Check(name="checkout is clean", status=Status.PASSED),
+            Check(name="tree id in the binary", status=StageStatus.PASSED, expected="aaaa1111", observed="aaaa1111"),
+            Check(name="checkout is clean", status=StageStatus.PASSED),
         ),
     )
     codec = CheckStage(
         name="codec",
-        status=Status.PASSED,
+        status=StageStatus.PASSED,
         checks=(
-            Check(name="random blocks, code for code", status=Status.PASSED, cases=20_000),
-            Check(name="distortion on N(0,1)", status=Status.PASSED, expected="0.03455 within 1 %", observed="0.03458"),
+            Check(name="random blocks, code for code", status=StageStatus.PASSED, cases=20_000),
+            Check(
+                name="distortion on N(0,1)",
+                status=StageStatus.PASSED,
+                expected="0.03455 within 1 %",
+                observed="0.03458",
+            ),
         ),
     )
     placement = CheckStage(
         name="placement",
-        status=Status.DEFERRED,
+        status=StageStatus.SKIPPED,
         reason="There is no Metal device on this machine.",
         remedy="Run it on a Mac.",
     )
@@ -157,7 +147,7 @@ def speed_stage(pairs: Iterable[Pair | str] = PAIRS) -> SpeedStage:
     ours = [row for row in rows if row.pair == TQ3_0]
     slow = [row.model_copy(update={"rate": interval(row.rate.value / 15)}) for row in ours]
     return SpeedStage(
-        status=Status.PASSED,
+        status=StageStatus.PASSED,
         seconds=140.0,
         threads=2,
         rows=tuple(rows),
@@ -184,6 +174,6 @@ def plan_stage(pairs: Iterable[Pair | str] = PAIRS) -> PlanStage:
     for n_ctx in (4096, 8192):
         for pair in map(pair_of, pairs):
             values = 2 * 30 * 3 * 64 * n_ctx
-            need = Need(weights=92 << 20, kv=int(values * bits(pair) / 8), compute=98 << 20)
+            need = MemoryNeed(weights=92 << 20, kv=int(values * bits(pair) / 8), compute=98 << 20)
             rows.append(PlanRow(pair=pair, n_ctx=n_ctx, planned=need, measured=need if n_ctx == 4096 else None))
-    return PlanStage(status=Status.PASSED, seconds=3.0, n_ctx=8192, rows=tuple(rows), notes=("made up",))
+    return PlanStage(status=StageStatus.PASSED, seconds=3.0, n_ctx=8192, rows=tuple(rows), notes=("made up",))

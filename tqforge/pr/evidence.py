@@ -13,7 +13,9 @@ from pydantic import ValidationError
 from tqforge.core.cache_types import TQ3_0
 from tqforge.pr.redact import without_paths
 from tqforge.pr.rules import State
-from tqforge.report.schema.report import OpsStage, QualityStage, Report, SpeedStage, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import OpsStage, QualityStage, SpeedStage
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,9 @@ def _is_proven(verdict: str) -> bool:
     return verdict == "proven" or verdict.startswith("cannot be dropped alone; red")
 
 
-def _stages(runs: Runs, kind: type[Any], states: Sequence[Status] = (Status.PASSED,)) -> Iterable[tuple[str, Any]]:
+def _stages(
+    runs: Runs, kind: type[Any], states: Sequence[StageStatus] = (StageStatus.PASSED,)
+) -> Iterable[tuple[str, Any]]:
     for name, report in runs.reports:
         for stage in report.stages:
             if isinstance(stage, kind) and stage.status in states:
@@ -118,7 +122,7 @@ def _stages(runs: Runs, kind: type[Any], states: Sequence[Status] = (Status.PASS
 
 def quality(runs: Runs) -> list[tuple[str, Any]]:
     """A stage that failed measured as well: it found a pair that breaks its model, and that is a fact to show."""
-    stages = _stages(runs, QualityStage, (Status.PASSED, Status.FAILED))
+    stages = _stages(runs, QualityStage, (StageStatus.PASSED, StageStatus.FAILED))
     return [(name, row) for name, stage in stages for row in stage.rows]
 
 

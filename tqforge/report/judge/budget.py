@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tqforge.core.pair import F16, Pair
 from tqforge.report import fmt
-from tqforge.report.schema.rows import Need, PairVerdict, PlanRow, Recommendation
+from tqforge.report.schema.rows import MemoryNeed, PairVerdict, PlanRow, Recommendation
 
 GIB = 1 << 30
 #: Of the memory of a Mac that its GPU gets: the driver's own limit (recommendedMaxWorkingSetSize) by size of memory.
@@ -47,7 +47,7 @@ def readable(size: int) -> int:
     return -(-size // step) * step
 
 
-def need(row: PlanRow) -> Need:
+def need(row: PlanRow) -> MemoryNeed:
     """As measured where it was, else as planned."""
     return row.measured or row.planned
 

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from tqforge.core.pair import Pair
 from tqforge.report.judge.select import pair_order, stages_of
-from tqforge.report.schema.report import NeedleCell, NeedleStage, NeedleSummary, Outcome, Report
+from tqforge.report.schema.base import CellOutcome
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import NeedleCell, NeedleSummary
+from tqforge.report.schema.stages import NeedleStage
 
 NO_NEEDLE = "no-needle"
 
@@ -43,19 +46,19 @@ class Tally:
 
 def tally(cells: Iterable[NeedleCell]) -> Tally:
     """Count cells; the score is the mean over judged cells only."""
-    number: dict[Outcome, int] = defaultdict(int)
+    number: dict[CellOutcome, int] = defaultdict(int)
     scores = []
     for cell in cells:
         number[cell.outcome] += 1
-        if cell.outcome in (Outcome.HIT, Outcome.PARTIAL, Outcome.MISS):
-            fallback = {Outcome.HIT: 1.0, Outcome.PARTIAL: 0.5, Outcome.MISS: 0.0}[cell.outcome]
+        if cell.outcome in (CellOutcome.HIT, CellOutcome.PARTIAL, CellOutcome.MISS):
+            fallback = {CellOutcome.HIT: 1.0, CellOutcome.PARTIAL: 0.5, CellOutcome.MISS: 0.0}[cell.outcome]
             scores.append(fallback if cell.score is None else cell.score)
     return Tally(
-        number[Outcome.HIT],
-        number[Outcome.PARTIAL],
-        number[Outcome.MISS],
-        number[Outcome.INCONCLUSIVE],
-        number[Outcome.ERROR],
+        number[CellOutcome.HIT],
+        number[CellOutcome.PARTIAL],
+        number[CellOutcome.MISS],
+        number[CellOutcome.INCONCLUSIVE],
+        number[CellOutcome.ERROR],
         sum(scores) / len(scores) if scores else None,
     )
 

@@ -11,14 +11,15 @@ from tqforge.report import fmt
 from tqforge.report.judge import needles, select, thresholds
 from tqforge.report.judge.needles import Tally
 from tqforge.report.judge.quality import quality_name
-from tqforge.report.judge.thresholds import Level
-from tqforge.report.schema.report import Interval, PairVerdict, QualityRow, Recommendation, Report
+from tqforge.report.schema.base import Interval, PairLevel
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import PairVerdict, QualityRow, Recommendation
 
 SIGN = {
-    Level.SAFE: "\N{CHECK MARK}",
-    Level.UNDECIDED: "?",
-    Level.LOSSY: "~",
-    Level.UNSAFE: "\N{BALLOT X}",
+    PairLevel.SAFE: "\N{CHECK MARK}",
+    PairLevel.UNDECIDED: "?",
+    PairLevel.LOSSY: "~",
+    PairLevel.UNSAFE: "\N{BALLOT X}",
 }
 
 
@@ -50,7 +51,7 @@ def _judge(row: QualityRow, needles: Tally | None, rate: Interval | None) -> Pai
     return PairVerdict(
         pair=row.pair,
         bits=row.bits,
-        level=thresholds.worst(reached).value,
+        level=thresholds.worst(reached),
         why=", ".join(why),
         needles=needles.n if needles else 0,
         unrotated=row.unrotated,
@@ -78,7 +79,7 @@ def sentence(report: Report) -> str:
     """The levels of all pairs in one sentence; empty if none was judged."""
     judged = [one for one in judge(report) if not one.unrotated]
     parts = []
-    for level in Level:
+    for level in PairLevel:
         names = [quality_name(one) for one in judged if one.level == level]
         if names:
             parts.append(f"{level}: {fmt.listing(names)}")

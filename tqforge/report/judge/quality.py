@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from tqforge.report import fmt
 from tqforge.report.judge import select
-from tqforge.report.judge.thresholds import CHANGED, CLOSE, Level, by_kl
-from tqforge.report.schema.report import Interval, PairVerdict, QualityRow, Report
+from tqforge.report.judge.thresholds import CHANGED, CLOSE, by_kl
+from tqforge.report.schema.base import Interval, PairLevel
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import PairVerdict, QualityRow
 
 Judged = tuple[bool, str]
 
@@ -17,7 +19,7 @@ ROTATION = {"KV": "keys, values rotated", "K": "keys rotated", "V": "values rota
 
 def band(kl: Interval) -> str:
     """How far a cache is from f16, in words."""
-    if by_kl(kl) is Level.UNSAFE:
+    if by_kl(kl) is PairLevel.UNSAFE:
         return "so different from f16 that the model is not itself any more"
     if kl.value < CLOSE:
         return "hardly to be told from f16"
@@ -32,7 +34,7 @@ def quality(report: Report) -> Iterator[Judged]:
             continue
         if not fmt.known(row.kl.value):
             yield False, f"{quality_name(row)}: the KL divergence came out as no number."
-        elif row.pair.has_tq3_0 or by_kl(row.kl) is Level.UNSAFE:
+        elif row.pair.has_tq3_0 or by_kl(row.kl) is PairLevel.UNSAFE:
             yield row.kl.value < CHANGED, _quality_row(row, rows)
 
 

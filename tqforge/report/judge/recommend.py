@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tqforge.core.pair import Pair
 from tqforge.report.judge import budget, pair_levels, select
-from tqforge.report.schema.report import PlanStage, Report
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import PlanStage
 
 
 def advise(report: Report) -> Report:

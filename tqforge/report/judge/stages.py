@@ -7,19 +7,10 @@ from collections.abc import Iterator
 from tqforge.core.pair import F16, Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, select
-from tqforge.report.schema.report import (
-    Check,
-    CheckStage,
-    DeviceRow,
-    DeviceStage,
-    Interval,
-    MemoryRow,
-    OpsStage,
-    Report,
-    SpeedRow,
-    SpeedStage,
-    Status,
-)
+from tqforge.report.schema.base import Check, Interval, StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import DeviceRow, MemoryRow, SpeedRow
+from tqforge.report.schema.stages import CheckStage, DeviceStage, OpsStage, SpeedStage
 
 Judged = tuple[bool, str]
 
@@ -30,9 +21,9 @@ SLOW = 0.5
 def checks(stage: CheckStage) -> Iterator[Judged]:
     """How many held, and each that did not."""
     for check in stage.checks:
-        if check.status in (Status.FAILED, Status.ERROR):
+        if check.status in (StageStatus.FAILED, StageStatus.ERROR):
             yield False, _bad_check(check)
-    passed = [check for check in stage.checks if check.status is Status.PASSED]
+    passed = [check for check in stage.checks if check.status is StageStatus.PASSED]
     if passed:
         cases = sum(check.cases or 0 for check in passed)
         detail = f" ({fmt.plural(cases, 'case')})" if cases else ""

@@ -15,16 +15,9 @@ from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import findings, needles, pair_levels, quality, select, thresholds
 from tqforge.report.render import heatmap, kl_chart
-from tqforge.report.schema.report import (
-    CheckStage,
-    DeviceStage,
-    NeedleCell,
-    NeedleStage,
-    QualityRow,
-    QualityStage,
-    Report,
-    SpeedStage,
-)
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import NeedleCell, QualityRow
+from tqforge.report.schema.stages import CheckStage, DeviceStage, NeedleStage, QualityStage, SpeedStage
 
 _FILTERS = (
     "count",

@@ -15,7 +15,7 @@ from tqforge.report.judge.quality import quality_name
 from tqforge.report.judge.select import pareto
 from tqforge.report.judge.thresholds import BROKEN, CHANGED, CLOSE
 from tqforge.report.render import svg
-from tqforge.report.schema.report import QualityRow
+from tqforge.report.schema.rows import QualityRow
 
 #: Where a label may go, seen from its point in points: right, left, above, below, and the corners.
 _PLACES = (

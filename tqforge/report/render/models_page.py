@@ -12,7 +12,9 @@ from tqforge.report import fmt
 from tqforge.report.judge import needles, pair_levels, select, thresholds
 from tqforge.report.judge.quality import quality_name
 from tqforge.report.render import html, kl_chart
-from tqforge.report.schema.report import PairVerdict, PlanStage, QualityRow, Report
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import PairVerdict, QualityRow
+from tqforge.report.schema.stages import PlanStage
 
 Linked = tuple[str, Report]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tqforge.core.pair import Pair
-from tqforge.report.schema.base import Interval, Outcome, Real, Record
+from tqforge.report.schema.base import CellOutcome, Interval, NeedleResult, PairLevel, Phase, Real, Record
 
 
 class MemoryRow(Record):
@@ -49,7 +49,7 @@ class NeedleCell(Record):
     depth: float
     seed: int
     position: int = 0
-    outcome: Outcome
+    outcome: CellOutcome
     score: float | None
     exact: bool | None
     found: tuple[str, ...] = ()
@@ -61,10 +61,7 @@ class NeedleCell(Record):
 
 
 class NeedleSummary(Record):
-    """All judged cells of one pair at one length (`length` None: all lengths).
-
-    `outcome`: `kept` all that f16 found, `losses` (some), `lost` (all), `not judged` (f16 found none), `errors`.
-    """
+    """All judged cells of one pair at one length (`length` None: all lengths)."""
 
     pair: Pair
     length: int | None
@@ -76,7 +73,7 @@ class NeedleSummary(Record):
     errors: int
     mean_score: float | None
     rate: Interval | None
-    outcome: Literal["kept", "losses", "lost", "not judged", "errors"] = "not judged"
+    outcome: NeedleResult = NeedleResult.NOT_JUDGED
 
 
 class Greedy(Record):
@@ -176,7 +173,7 @@ class SpeedRow(Record):
 
     pair: Pair
     depth: int
-    phase: Literal["prefill", "decode", "end-to-end"]
+    phase: Phase
     rate: Interval
     ratio_f16: Interval | None
     rounds: int
@@ -192,14 +189,14 @@ class SpeedRatio(Record):
     pair: Pair
     against: Pair
     build: str = ""
-    phase: Literal["prefill", "decode", "end-to-end"]
+    phase: Phase
     depth: int
     ratio: Interval
     rounds: int
     bar: float | None = None
 
 
-class Need(Record):
+class MemoryNeed(Record):
     """Bytes of one context by what they are for; layers with a sliding window apart."""
 
     weights: int
@@ -217,8 +214,8 @@ class PlanRow(Record):
 
     pair: Pair
     n_ctx: int
-    planned: Need
-    measured: Need | None = None
+    planned: MemoryNeed
+    measured: MemoryNeed | None = None
 
 
 class Recommendation(Record):
@@ -241,7 +238,7 @@ class PairVerdict(Record):
 
     pair: Pair
     bits: float
-    level: Literal["safe", "undecided", "costs quality", "unsafe"]
+    level: PairLevel
     why: str
     needles: int = 0
     unrotated: bool = False

@@ -14,7 +14,8 @@ from tqforge.core import tq3_0
 from tqforge.core.cache_types import TQ3_0
 from tqforge.core.pair import F16
 from tqforge.errors import CacheTypeError
-from tqforge.report.schema.report import Check, CheckStage, Status
+from tqforge.report.schema.base import Check, StageStatus
+from tqforge.report.schema.stages import CheckStage
 from tqforge.verify.session import Session, padded
 
 _CODEBOOK_BLOCKS = 40_000
@@ -71,12 +72,14 @@ def run(session: Session) -> CheckStage:
     native = Native(session.child("codec"), session.folder)
     checks = [encoder_check(native, name, samples) for name in native.encoders()]
     if not checks:
-        checks.append(Check(name="encoders", status=Status.FAILED, expected="at least one", observed="none exported"))
+        checks.append(
+            Check(name="encoders", status=StageStatus.FAILED, expected="at least one", observed="none exported")
+        )
     checks += [decoder_check(native, samples), *figures(native, samples[0].blocks)]
-    failed = [check.name for check in checks if check.status is not Status.PASSED]
+    failed = [check.name for check in checks if check.status is not StageStatus.PASSED]
     reason = f"differs: {', '.join(failed)}" if failed else ""
     return CheckStage(
-        name="codec", status=Status.FAILED if failed else Status.PASSED, reason=reason, checks=tuple(checks)
+        name="codec", status=StageStatus.FAILED if failed else StageStatus.PASSED, reason=reason, checks=tuple(checks)
     )
 
 
@@ -125,7 +128,7 @@ def encoder_check(native: Native, encoder: str, samples: list[Sample]) -> Check:
             wrong.append(f"{different} of {len(sample.blocks)} {sample.name} blocks{_generation(sample, theirs)}")
     return Check(
         name=f"{encoder} = reference",
-        status=Status.FAILED if wrong else Status.PASSED,
+        status=StageStatus.FAILED if wrong else StageStatus.PASSED,
         expected="every byte equal",
         observed="; ".join(wrong) or f"equal on {', '.join(f'{len(s.blocks)} {s.name}' for s in samples)} blocks",
         cases=total,
@@ -147,7 +150,7 @@ def decoder_check(native: Native, samples: list[Sample]) -> Check:
     wrong = int((~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))).any(axis=1).sum())
     return Check(
         name=f"dequantize_row_{TQ3_0} = reference",
-        status=Status.FAILED if wrong else Status.PASSED,
+        status=StageStatus.FAILED if wrong else StageStatus.PASSED,
         expected="every value equal",
         observed=f"{wrong} blocks differ" if wrong else "equal",
         cases=len(packed),
@@ -190,7 +193,7 @@ def _within(name: str, seen: float, wanted: float, slack: float, cases: int) -> 
     good = abs(seen - wanted) <= slack
     return Check(
         name=name,
-        status=Status.PASSED if good else Status.FAILED,
+        status=StageStatus.PASSED if good else StageStatus.FAILED,
         expected=f"{wanted:g} +- {slack:.2g}",
         observed=f"{seen:.6g}",
         cases=cases,

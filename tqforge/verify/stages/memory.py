@@ -6,7 +6,9 @@ from typing import Any
 
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.core.pair import Pair
-from tqforge.report.schema.report import MemoryRow, MemoryStage, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.rows import MemoryRow
+from tqforge.report.schema.stages import MemoryStage
 from tqforge.verify.session import Session, padded
 
 _TOKENS = 4
@@ -90,5 +92,5 @@ def judged(rows: list[MemoryRow], swa_window: int | None) -> MemoryStage:
         notes.append(
             f"The model has layers with a sliding window of {swa_window} tokens; llama.cpp sizes those itself."
         )
-    status = Status.FAILED if wrong or not rows else Status.PASSED
+    status = StageStatus.FAILED if wrong or not rows else StageStatus.PASSED
     return MemoryStage(status=status, reason="; ".join(wrong), rows=tuple(rows), notes=tuple(notes))

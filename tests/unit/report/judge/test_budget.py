@@ -19,16 +19,9 @@ from tqforge.errors import UsageError
 from tqforge.report.judge import budget
 from tqforge.report.judge.budget import GIB, Grant
 from tqforge.report.judge.recommend import advise
-from tqforge.report.schema.report import (
-    Need,
-    NeedleStage,
-    Outcome,
-    PairVerdict,
-    PlanRow,
-    PlanStage,
-    QualityStage,
-    Status,
-)
+from tqforge.report.schema.base import CellOutcome, StageStatus
+from tqforge.report.schema.rows import MemoryNeed, PairVerdict, PlanRow
+from tqforge.report.schema.stages import NeedleStage, PlanStage, QualityStage
 from tqforge.verify import settings
 from tqforge.verify.stages import plan
 
@@ -73,7 +66,7 @@ def test_planned_from_block_sizes() -> None:
     facts = replace(FACTS, weights=1000)  # two layers of 3 heads of 64 values, K and V alike
     need = plan.planned_need(Pair("q8_0", "tq3_0"), trial((False, 1024, 2)), SIZES, facts)
     values = 2 * 3 * 64 * 1024
-    assert need == Need(weights=1000, kv=values * 34 // 32 + values * 14 // 32, compute=7)
+    assert need == MemoryNeed(weights=1000, kv=values * 34 // 32 + values * 14 // 32, compute=7)
     assert need.total == 1000 + values * 48 // 32 + 7
 
 
@@ -84,7 +77,7 @@ def test_layers_with_a_sliding_window_are_planned_apart() -> None:
 
 
 def test_a_cache_that_was_planned_wrongly_is_found() -> None:
-    planned = Need(weights=1, kv=100 * MIB, compute=1)
+    planned = MemoryNeed(weights=1, kv=100 * MIB, compute=1)
     near = planned.model_copy(update={"kv": 100 * MIB + 5000})
     far = planned.model_copy(update={"kv": 101 * MIB})
     assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned, measured=near)) == 0
@@ -127,7 +120,7 @@ def rows(**needs: int) -> list[PlanRow]:
     made = []
     for name, kv in needs.items():
         pair = Pair.parse(name.replace("__", "/"))
-        need = Need(weights=100 * MIB, kv=kv * MIB, compute=50 * MIB)
+        need = MemoryNeed(weights=100 * MIB, kv=kv * MIB, compute=50 * MIB)
         made.append(PlanRow(pair=pair, n_ctx=8192, planned=need, measured=need))
     return made
 
@@ -184,13 +177,13 @@ def test_three_budgets_show_where_the_choice_changes() -> None:
 
 def test_a_run_ends_with_verdicts_and_recommendations() -> None:
     quality = QualityStage(
-        status=Status.PASSED,
+        status=StageStatus.PASSED,
         rows=tuple(
             quality_row(pair, kl=interval(kl))
             for pair, kl in (("q8_0/q8_0", 0.004), ("q8_0/tq3_0", 0.03), ("tq3_0/tq3_0", 2.1))
         ),
     )
-    made = PlanStage(status=Status.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
+    made = PlanStage(status=StageStatus.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
     whole = advise(report(stages=(quality, made)))
     assert {one.pair: one.level for one in whole.verdicts} == {
         TQ3_0: "unsafe",
@@ -204,10 +197,10 @@ def test_a_run_ends_with_verdicts_and_recommendations() -> None:
 
 
 def test_lost_needles_make_a_close_pair_no_recommendation() -> None:
-    cells = [needle_cell("q8_0/tq3_0", 2048, 0.5, seed, Outcome.MISS) for seed in range(12)]
-    needle = NeedleStage(status=Status.PASSED, cells=tuple(cells), summaries=summaries(cells))
-    quality = QualityStage(status=Status.PASSED, rows=(quality_row("q8_0/tq3_0", kl=interval(0.01)),))
-    made = PlanStage(status=Status.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
+    cells = [needle_cell("q8_0/tq3_0", 2048, 0.5, seed, CellOutcome.MISS) for seed in range(12)]
+    needle = NeedleStage(status=StageStatus.PASSED, cells=tuple(cells), summaries=summaries(cells))
+    quality = QualityStage(status=StageStatus.PASSED, rows=(quality_row("q8_0/tq3_0", kl=interval(0.01)),))
+    made = PlanStage(status=StageStatus.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
     whole = advise(report(stages=(needle, quality, made)))
     assert whole.verdicts[0].level == "unsafe"
     assert whole.stages[2].recommendations[0].pair is None  # type: ignore[union-attr]

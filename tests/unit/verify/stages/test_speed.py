@@ -15,9 +15,10 @@ from tqforge.adapters.llama.child import symbols, timing
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import LoadError, UsageError
 from tqforge.report.judge import select
-from tqforge.report.schema.report import Interval, SpeedRow, Status
+from tqforge.report.schema.base import Interval, StageStatus
+from tqforge.report.schema.rows import SpeedRow
 from tqforge.verify import settings
-from tqforge.verify.session import DeferredError, Session, Target
+from tqforge.verify.session import Session, SkippedError, Target
 from tqforge.verify.stages.speed import contexts, llama_bench, rates, schedule, targets
 from tqforge.verify.stages.speed import stage as speed
 from tqforge.verify.stages.speed.rates import Sample
@@ -52,13 +53,13 @@ def test_the_interval_of_a_median_lies_within_the_values() -> None:
 def test_rows_flag_what_is_over_two_times_slower() -> None:
     rows = rates.rows_of([sample(F16, 1.0), sample(Q4_0, 2.1), sample(TQ3_0, 1.9)])
     assert [bool(row.note) for row in rows] == [False, True, False]
-    assert speed.verdict(rows) == (Status.PASSED, "")
+    assert speed.verdict(rows) == (StageStatus.PASSED, "")
     slow = rates.rows_of([sample(F16, 1.0), sample(TQ3_0, 2.5)])
     status, reason = speed.verdict(slow)
-    assert status is Status.FAILED
+    assert status is StageStatus.FAILED
     assert "tq3_0/tq3_0 (decode at 0)" in reason
-    assert speed.verdict(slow, "The machine was not quiet.")[0] is Status.INCONCLUSIVE
-    assert speed.verdict([])[0] is Status.INCONCLUSIVE
+    assert speed.verdict(slow, "The machine was not quiet.")[0] is StageStatus.INCONCLUSIVE
+    assert speed.verdict([])[0] is StageStatus.INCONCLUSIVE
 
 
 def test_tq3_0_is_held_against_the_stock_pair_beside_it_and_against_f16() -> None:
@@ -156,7 +157,7 @@ def test_every_pair_is_filled_before_a_depth_is_measured_in_turns() -> None:
 
 def test_depths_that_do_not_fit_are_left_out() -> None:
     assert schedule.usable_depths(settings.FULL, replace(FACTS, trained_context=4096)) == (0, 2048)
-    with pytest.raises(DeferredError, match="fits into"):
+    with pytest.raises(SkippedError, match="fits into"):
         schedule.usable_depths(settings.FULL, replace(FACTS, trained_context=100))
     rotary = replace(FACTS, trained_context=100, rotary=True)
     assert schedule.usable_depths(settings.FULL, rotary) == settings.FULL.speed_depths
@@ -211,7 +212,7 @@ def test_the_stage_measures_and_closes(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Session, "model", lambda *_: child)
     stage = speed.run(session)
     assert child.calls[-1][0] == "bench_close"
-    assert stage.status is Status.FAILED
+    assert stage.status is StageStatus.FAILED
     assert {row.phase for row in stage.rows} == {"prefill", "decode", "end-to-end"}
     wanted = (TQ3_0, "decode", 64)
     ratio = next(row.ratio_f16 for row in stage.rows if (row.pair, row.phase, row.depth) == wanted)

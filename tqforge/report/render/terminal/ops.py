@@ -12,7 +12,9 @@ from rich.text import Text
 
 from tqforge.report import fmt
 from tqforge.report.judge import select
-from tqforge.report.schema.report import DeviceStage, OpsRow, Report
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import OpsRow
+from tqforge.report.schema.stages import DeviceStage
 
 
 def ops(report: Report) -> Sequence[RenderableType]:

@@ -15,8 +15,9 @@ from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, pair_levels, select
 from tqforge.report.judge.needles import Tally
-from tqforge.report.judge.thresholds import Level
-from tqforge.report.schema.report import MemoryRow, QualityRow, Report, SpeedRow
+from tqforge.report.schema.base import PairLevel
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import MemoryRow, QualityRow, SpeedRow
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,10 @@ def _ratio(row: SpeedRow | None) -> str:
 
 
 _LEVEL_STYLE: dict[str, str] = {
-    Level.SAFE: "green",
-    Level.UNDECIDED: "magenta",
-    Level.LOSSY: "yellow",
-    Level.UNSAFE: "red",
+    PairLevel.SAFE: "green",
+    PairLevel.UNDECIDED: "magenta",
+    PairLevel.LOSSY: "yellow",
+    PairLevel.UNSAFE: "red",
 }
 _COLUMNS = (
     _Column(

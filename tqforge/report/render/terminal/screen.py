@@ -28,13 +28,13 @@ _MARK = {
     "error": "red",
     "losses": "yellow",
     "inconclusive": "yellow",
-    "deferred": "magenta",
+    "skipped": "magenta",
 }
 _KIND = {
     verdict.Kind.SHORT: ("\N{BALLOT X}", "red"),
     verdict.Kind.SHOWN: ("\N{CHECK MARK}", "green"),
     verdict.Kind.ADVICE: ("\N{RIGHTWARDS ARROW}", "cyan"),
-    verdict.Kind.DEFERRED: ("\N{HORIZONTAL ELLIPSIS}", "magenta"),
+    verdict.Kind.SKIPPED: ("\N{HORIZONTAL ELLIPSIS}", "magenta"),
 }
 #: What the pair table shows already is not said twice.
 _IN_TABLE = {"needle", "quality", "speed"}

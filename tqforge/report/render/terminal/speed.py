@@ -12,7 +12,10 @@ from rich.text import Text
 
 from tqforge.report import fmt
 from tqforge.report.judge import select
-from tqforge.report.schema.report import Interval, Report, SpeedRow, SpeedStage
+from tqforge.report.schema.base import Interval
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import SpeedRow
+from tqforge.report.schema.stages import SpeedStage
 
 _PHASES = ("prefill", "decode", "end-to-end")
 _MARK = {

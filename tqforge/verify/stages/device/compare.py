@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tqforge.adapters.llama import divergence
 from tqforge.adapters.llama.placement import ATTENTION, SET_ROWS
 from tqforge.core.pair import F16, Pair
-from tqforge.report.schema.report import DeviceRow, Interval, Status
+from tqforge.report.schema.base import Interval, StageStatus
+from tqforge.report.schema.rows import DeviceRow
 from tqforge.verify.stats import block_bootstrap
 
 Logits = NDArray[np.float32]
@@ -208,17 +209,17 @@ def _apart(one: Interval, other: Interval) -> bool:
     return one.low > other.high or other.low > one.high
 
 
-def verdict(rows: Sequence[DeviceRow]) -> tuple[Status, str]:
+def verdict(rows: Sequence[DeviceRow]) -> tuple[StageStatus, str]:
     """Failed by one pair that falls short; open without f16/f16, which gives the floor, or without the same rows."""
     control = next((row for row in rows if row.pair == F16), None)
     if control is None:
-        return Status.INCONCLUSIVE, "f16/f16 was not measured: there is no floor"
+        return StageStatus.INCONCLUSIVE, "f16/f16 was not measured: there is no floor"
     short = [(row.pair, why) for row in rows if (why := shortfall(row, floor(control)))]
     if short:
-        return Status.FAILED, "; ".join(f"{pair}: {why}" for pair, why in short)
+        return StageStatus.FAILED, "; ".join(f"{pair}: {why}" for pair, why in short)
     if len(rows) < 2:
-        return Status.INCONCLUSIVE, "no pair was measured beside f16/f16"
+        return StageStatus.INCONCLUSIVE, "no pair was measured beside f16/f16"
     unseen = [row.pair for row in rows if row.kl_same is None or row.error_device is None]
     if unseen:
-        return Status.INCONCLUSIVE, f"not compared after the same rows: {', '.join(map(str, unseen))}"
-    return Status.PASSED, ""
+        return StageStatus.INCONCLUSIVE, f"not compared after the same rows: {', '.join(map(str, unseen))}"
+    return StageStatus.PASSED, ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tqforge.adapters.console import Meter
 from tqforge.core.pair import F16, Pair
-from tqforge.report.schema.report import DeviceStage
+from tqforge.report.schema.stages import DeviceStage
 from tqforge.verify import corpus, device
 from tqforge.verify.session import Session
 from tqforge.verify.stages.device import compare, trace

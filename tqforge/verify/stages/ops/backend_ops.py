@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tqforge.build import metal_emulator
 from tqforge.core.cache_types import TQ3_0
 from tqforge.core.pair import Pair
-from tqforge.report.schema.report import OpsRow
+from tqforge.report.schema.rows import OpsRow
 
 PROGRAM = "test-backend-ops"
 #: A stock type whose ops are tested the same way.

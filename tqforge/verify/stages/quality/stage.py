@@ -14,9 +14,10 @@ from tqforge.adapters.llama.client import Child, Tick
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import ContextLengthError
 from tqforge.report.judge.quality import quality_name
-from tqforge.report.judge.thresholds import Level, by_kl
-from tqforge.report.schema.report import QualityRow, QualityStage, Status
-from tqforge.report.schema.rows import Greedy
+from tqforge.report.judge.thresholds import by_kl
+from tqforge.report.schema.base import PairLevel, StageStatus
+from tqforge.report.schema.rows import Greedy, QualityRow
+from tqforge.report.schema.stages import QualityStage
 from tqforge.verify import corpus
 from tqforge.verify.pairs import bits_per_value, check_lengths
 from tqforge.verify.session import Session, padded
@@ -209,12 +210,14 @@ def _stage(session: Session, plan: _Plan, rows: list[QualityRow]) -> QualityStag
     )
 
 
-def verdict(rows: list[QualityRow]) -> tuple[Status, str]:
+def verdict(rows: list[QualityRow]) -> tuple[StageStatus, str]:
     """Failed when a pair breaks the model; how good the others are is for the reader of the figures."""
     if not rows:
-        return Status.INCONCLUSIVE, "nothing was measured"
-    broken = {row.pair: row for row in rows if by_kl(row.kl) is Level.UNSAFE and not (row.is_floor or row.unrotated)}
+        return StageStatus.INCONCLUSIVE, "nothing was measured"
+    broken = {
+        row.pair: row for row in rows if by_kl(row.kl) is PairLevel.UNSAFE and not (row.is_floor or row.unrotated)
+    }
     if broken:
         shown = (f"{quality_name(row)} (KL {row.kl.value:.2f}, top-1 {row.top1.value:.0%})" for row in broken.values())
-        return Status.FAILED, f"breaks this model: {', '.join(shown)}"
-    return Status.PASSED, ""
+        return StageStatus.FAILED, f"breaks this model: {', '.join(shown)}"
+    return StageStatus.PASSED, ""

@@ -11,7 +11,8 @@ from typing import Any
 from tqforge.adapters import proc
 from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
-from tqforge.verify.stages.speed.rates import Phase, Sample
+from tqforge.report.schema.base import Phase
+from tqforge.verify.stages.speed.rates import Sample
 
 PROGRAM = "llama-bench"
 #: Seconds for one pair with all its depths: stock quantized pairs fill a deep cache slowly.

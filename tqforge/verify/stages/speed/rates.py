@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal
 
 import numpy as np
 
 from tqforge.core.cache_types import TQ3_0
 from tqforge.core.pair import F16, Pair
-from tqforge.report.schema.report import Interval, SpeedRow
+from tqforge.report.schema.base import Interval, Phase
+from tqforge.report.schema.rows import SpeedRow
 
-Phase = Literal["prefill", "decode", "end-to-end"]
 Key = tuple[Pair, int, Phase]
 #: Below this share of its neighbour's rate in the same run a fall-back to a slow path is suspected.
 SUSPECT = 0.5

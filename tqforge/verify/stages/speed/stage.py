@@ -8,7 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from tqforge.adapters.console import Meter
-from tqforge.report.schema.report import SpeedRow, SpeedStage, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.rows import SpeedRow
+from tqforge.report.schema.stages import SpeedStage
 from tqforge.verify import corpus
 from tqforge.verify.session import Session, padded
 from tqforge.verify.stages.speed import contexts as lanes
@@ -197,16 +199,16 @@ def _beyond(session: Session, own: Sequence[Sample]) -> tuple[str, ...]:
     return (f"At depth {most:,} the text is longer than the {trained:,} tokens the model was trained for: rates only.",)
 
 
-def verdict(rows: Sequence[SpeedRow], noise: str = "") -> tuple[Status, str]:
+def verdict(rows: Sequence[SpeedRow], noise: str = "") -> tuple[StageStatus, str]:
     """Failed when a pair with tq3_0 seems to fall back to a slow path; stock pairs that do are named in their rows.
 
     On a machine that was not quiet that is no more than a suspicion.
     """
     if not rows:
-        return Status.INCONCLUSIVE, "nothing was measured"
+        return StageStatus.INCONCLUSIVE, "nothing was measured"
     slow = [row for row in rows if row.note and row.pair.has_tq3_0]
     if slow:
         shown = ", ".join(f"{row.pair} ({row.phase} at {row.depth})" for row in slow)
         what = f"over 2x slower than a neighbour, a fall-back is suspected: {shown}"
-        return (Status.INCONCLUSIVE, f"{what}. {noise}") if noise else (Status.FAILED, what)
-    return Status.PASSED, ""
+        return (StageStatus.INCONCLUSIVE, f"{what}. {noise}") if noise else (StageStatus.FAILED, what)
+    return StageStatus.PASSED, ""

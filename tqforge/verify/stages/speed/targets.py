@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from tqforge.core.cache_types import TQ3_0
 from tqforge.core.pair import F16, Pair
-from tqforge.report.schema.report import SpeedRatio
-from tqforge.verify.stages.speed.rates import Key, Phase, Sample, grouped, median_interval, within_rounds
+from tqforge.report.schema.base import Phase
+from tqforge.report.schema.rows import SpeedRatio
+from tqforge.verify.stages.speed.rates import Key, Sample, grouped, median_interval, within_rounds
 
 _OWN, _MIXED = Pair.both(TQ3_0), Pair("q8_0", TQ3_0)
 _Q4_0, _Q8_0 = Pair.both("q4_0"), Pair.both("q8_0")
