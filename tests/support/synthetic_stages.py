@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from synthetic_parts import F16, KL, PAIRS, Q4_0, Q8_0, Q8_0_TQ3_0, STOCK, TQ3_0, bits, digest, interval, pair_of
+from synthetic_parts import F16, KL, MIXED, PAIRS, Q4_0, Q8_0, STOCK, TQ3_0, bits, digest, interval, pair_of
 
 from tqforge.core.pair import Pair
 from tqforge.report.schema.base import Check, Interval, StageStatus
@@ -80,7 +80,7 @@ def device_stage() -> DeviceStage:
             kl_same=interval(kl / 4),
             error_cpu=0.025,
             error_device=0.0252,
-            bar=None if pair == F16 else 1.5e-3,
+            limit=None if pair == F16 else 1.5e-3,
             kl_f16_device=None if pair == F16 else interval(0.2),
             kl_f16_cpu=None if pair == F16 else interval(0.21),
             parted=None if pair == F16 else 7,
@@ -92,11 +92,11 @@ def device_stage() -> DeviceStage:
             attention=500,
             writes=840,
         )
-        for pair, kl in ((F16, 2e-5), (TQ3_0, 4e-4), (Q8_0_TQ3_0, 9e-5))
+        for pair, kl in ((F16, 2e-5), (TQ3_0, 4e-4), (MIXED, 9e-5))
     ]
     return DeviceStage(
         status=StageStatus.PASSED, seconds=300.0, device="Metal host", model="synthetic, f16 weights", rows=tuple(rows),
-        floor=2e-5, bar=1.04e-3, batches=(28, 8, 8), greedy=12,
+        floor=2e-5, limit=1.04e-3, batches=(28, 8, 8), greedy=12,
     )  # fmt: skip
 
 
@@ -152,8 +152,8 @@ def speed_stage(pairs: Iterable[Pair | str] = PAIRS) -> SpeedStage:
         threads=2,
         rows=tuple(rows),
         llama_bench=tuple(rows[:4]),
-        beside=tuple(slow),
-        beside_build="/builds/first",
+        compared=tuple(slow),
+        compared_with="/builds/first",
         ratios=speed_ratios(),
     )
 
@@ -162,9 +162,9 @@ def speed_ratios() -> tuple[SpeedRatio, ...]:
     """An aim that is met, one that is missed, one that the spread leaves open, and one without an aim."""
     common: dict[str, Any] = {"pair": TQ3_0, "against": Q4_0, "rounds": 5}
     return (
-        SpeedRatio(phase="decode", depth=4096, ratio=interval(1.2, 0.02), bar=0.95, **common),
-        SpeedRatio(phase="prefill", depth=4096, ratio=interval(0.7, 0.02), bar=0.85, **common),
-        SpeedRatio(phase="prefill", depth=2048, ratio=interval(0.85, 0.02), bar=0.85, **common),
+        SpeedRatio(phase="decode", depth=4096, ratio=interval(1.2, 0.02), target=0.95, **common),
+        SpeedRatio(phase="prefill", depth=4096, ratio=interval(0.7, 0.02), target=0.85, **common),
+        SpeedRatio(phase="prefill", depth=2048, ratio=interval(0.85, 0.02), target=0.85, **common),
         SpeedRatio(phase="decode", depth=0, ratio=interval(15), **{**common, "against": TQ3_0, "build": "first"}),
     )
 

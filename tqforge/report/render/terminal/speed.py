@@ -12,6 +12,8 @@ from rich.text import Text
 
 from tqforge.report import fmt
 from tqforge.report.judge import select
+from tqforge.report.judge.select import TargetStatus
+from tqforge.report.render.sentences import facts
 from tqforge.report.schema.base import Interval
 from tqforge.report.schema.report import Report
 from tqforge.report.schema.rows import SpeedRow
@@ -19,10 +21,10 @@ from tqforge.report.schema.stages import SpeedStage
 
 _PHASES = ("prefill", "decode", "end-to-end")
 _MARK = {
-    "met": ("\N{CHECK MARK}", "green"),
-    "missed": ("\N{BALLOT X}", "red"),
-    "not decided": ("?", "yellow"),
-    "": ("", ""),
+    TargetStatus.MET: ("\N{CHECK MARK}", "green"),
+    TargetStatus.MISSED: ("\N{BALLOT X}", "red"),
+    TargetStatus.NOT_DECIDED: ("?", "yellow"),
+    None: ("", ""),
 }
 _CELL = 16
 _LEGEND = (
@@ -51,14 +53,14 @@ def _stage(report: Report, stage: SpeedStage, width: int) -> Iterator[Renderable
     if stage.ratios:
         yield Padding(_ratios(stage, depths), (1, 0, 0, 0))
         yield Text(_AIMS, "dim")
-    if stage.noise:
-        yield Text(fmt.line(stage.noise), "bold yellow")
+    if noise := facts.noise(stage.spread, stage.busy):
+        yield Text(noise, "bold yellow")
 
 
 def labelled(report: Report, stage: SpeedStage) -> list[tuple[str, SpeedRow]]:
     """All rows by pair: ours, those of the other build, those of llama-bench."""
     order = select.pair_order(report)
-    sets = (("", stage.rows), ("other build", stage.beside), ("llama-bench", stage.llama_bench))
+    sets = (("", stage.rows), ("other build", stage.compared), ("llama-bench", stage.llama_bench))
     found = [(f"{row.pair} {kind}".strip(), row) for kind, rows in sets for row in rows]
     return sorted(found, key=lambda item: order(item[1].pair))
 
@@ -76,7 +78,7 @@ def _cell(row: SpeedRow | None) -> Text:
     if row is None:
         return Text(fmt.NONE)
     share = f" {fmt.percent(row.depth_share)}" if row.depth_share is not None else ""
-    return Text(f"{fmt.figure(row.rate.value)}{_around(row.rate)}{share}", "red" if row.note else "")
+    return Text(f"{fmt.figure(row.rate.value)}{_around(row.rate)}{share}", "red" if select.slower_than(row) else "")
 
 
 def _around(band: Interval) -> str:
@@ -93,7 +95,7 @@ def _ratios(stage: SpeedStage, depths: Sequence[int]) -> Table:
         cells = []
         for depth in depths:
             ratio = own.get(depth)
-            sign, style = _MARK[select.standing(ratio) if ratio else ""]
+            sign, style = _MARK[select.target_status(ratio) if ratio else None]
             text = f"{fmt.figure(ratio.ratio.value)}{_around(ratio.ratio)} {sign}" if ratio else fmt.NONE
             cells.append(Text(text.rstrip(), style))
         table.add_row(Text(f"{pair} : {against}{f' of {fmt.line(build, 16)}' if build else ''}\n  {phase}"), *cells)
