@@ -63,8 +63,8 @@ def _run(ctx: Context, settings: Settings, where: Where) -> int:
     started = datetime.now(UTC)
     target = replace(
         _target(ctx, where),
-        beside=where.beside and where.beside.absolute(),
-        fills=where.fills and where.fills.absolute(),
+        compare_with=where.beside and where.beside.absolute(),
+        cache_dir=where.fills and where.fills.absolute(),
     )
     settings = replace(settings, threads=settings.threads or _threads())
     top = (where.out or ctx.workspace.runs / started.strftime("%Y%m%dT%H%M%SZ")).absolute()
@@ -113,7 +113,6 @@ def _verify(ctx: Context, settings: Settings, target: Target, subject: _Subject,
         facts=subject.facts,
         folder=subject.folder,
         model_sha256=subject.sha256,
-        fills=target.fills,
     )
 
     def keep(stages: list[Stage]) -> Report:

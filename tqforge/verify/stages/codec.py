@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tqforge.adapters.llama.api.cache import Decode, Encode, ListEncoders, ReadCache
 from tqforge.adapters.llama.client import Child
 from tqforge.core import tq3_0
 from tqforge.core.cache_types import TQ3_0
@@ -61,7 +62,7 @@ def special_blocks() -> list[Sample]:
 def run(session: Session) -> CheckStage:
     """Every exported encoder on every sample, the decoder on what they wrote, and the codec's own figures."""
     child = session.child("codec")
-    if TQ3_0 not in session.blocks(child):
+    if TQ3_0 not in child.loaded.blocks():
         raise CacheTypeError(
             f"The built library has no type '{TQ3_0}'.",
             where=str(session.target.library),
@@ -86,23 +87,23 @@ class Native:
         self._child, self._in, self._out = child, folder / "codec-in.npy", folder / "codec-out.npy"
 
     def encoders(self) -> list[str]:
-        return list(self._child.call("encoders", {"type": TQ3_0}, timeout=60)["encoders"])
+        return list(self._child.ask(ListEncoders(type=TQ3_0), timeout=60).encoders)
 
     def encode(self, encoder: str, blocks: tq3_0.Floats) -> tq3_0.Packed:
-        self._through("encode", blocks, {"encoder": encoder, "values": str(self._in)})
+        self._through(Encode(type=TQ3_0, encoder=encoder, values=self._in, out=self._out), blocks)
         return self._result().astype(np.uint8)
 
     def decode(self, packed: tq3_0.Packed) -> tq3_0.Floats:
-        self._through("decode", packed, {"packed": str(self._in)})
+        self._through(Decode(type=TQ3_0, packed=self._in, out=self._out), packed)
         return self._result().astype(np.float32)
 
     def roundtrip(self, blocks: tq3_0.Floats) -> tq3_0.Floats:
         return self.decode(self.encode(self.encoders()[0], blocks))
 
-    def _through(self, op: str, array: NDArray[Any], args: dict[str, str]) -> None:
+    def _through(self, request: Encode | Decode, array: NDArray[Any]) -> None:
         try:
             np.save(self._in, array)
-            self._child.call(op, {"type": TQ3_0, "out": str(self._out), **args}, timeout=300)
+            self._child.ask(request, timeout=300)
         finally:
             self._in.unlink(missing_ok=True)
 
@@ -205,9 +206,9 @@ def _real_blocks(session: Session) -> tq3_0.Floats:
     child = session.model("codec")
     tokens = session.tokenize(child, [_REAL_TEXT])[0]
     path = session.folder / "codec-real.npy"
-    args = session.context(F16, padded(len(tokens) + 1)) | {"tokens": tokens, "save": str(path)}
+    spec = session.context(F16, padded(len(tokens) + 1))
     try:
-        child.call("cache", args, timeout=session.settings.timeout)
+        session.ask(child, ReadCache(spec=spec, tokens=tuple(tokens), save=path))
         return tq3_0.blocks_of(np.load(path))
     finally:
         path.unlink(missing_ok=True)

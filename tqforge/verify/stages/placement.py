@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tqforge.adapters.llama.placement import ATTENTION, SET_ROWS
+from tqforge.adapters.llama.graphs import ATTENTION, SET_ROWS
 from tqforge.core.cache_types import TQ3_0
 from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
@@ -94,7 +94,7 @@ def control(seen: Run) -> Check:
 
 
 def _seen(there: dict[str, int], seen: Run) -> str:
-    splits = max((graph["splits"] for graph in seen.graphs), default=0)
+    splits = max((graph.splits for graph in seen.graphs), default=0)
     return (
         f"{there[SET_ROWS]} {SET_ROWS} and {there[ATTENTION]} {ATTENTION}_EXT on {device.NAME}, {splits} graph splits"
         + (f", {sum(seen.dispatches.values())} dispatches" if seen.dispatches is not None else "")

@@ -79,8 +79,8 @@ class _Runs:
         way = Way(batches, GREEDY, free.tokens)
         alone = Way(cut(tokens, [1] * len(tokens)), GREEDY, free.tokens)
         single = self.cpu.trace(pair, alone, self._tick(f"CPU {pair}, one by one"))
-        seen = self.other.trace(pair, way, self._tick(f"device {pair}", _SLOWER), {"keep": caches})
-        same = self.cpu.trace(pair, way, self._tick(f"CPU {pair}, same rows"), {"follow": caches})
+        seen = self.other.trace(pair, way, self._tick(f"device {pair}", _SLOWER), keep=caches)
+        same = self.cpu.trace(pair, way, self._tick(f"CPU {pair}, same rows"), follow=caches)
         return Both(pair, len(tokens), device=seen, cpu=free, single=single, same=same)
 
     def _tick(self, note: str, weight: int = 1) -> Tick:

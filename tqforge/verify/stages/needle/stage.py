@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tqforge.adapters.console import Meter
+from tqforge.adapters.llama.api.model import Extend, Generate, Open
 from tqforge.adapters.llama.client import Child, Tick
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import CrashError, TqforgeError
@@ -95,7 +96,7 @@ def _grid(session: Session, child: Child, template: chat_template.Template) -> _
     settings, facts = session.settings, session.facts
     around = [f"{template.head}{TASK}\n\n", f"\n\n{QUESTION}{template.tail}"]
     head, tail = session.tokenize(child, around, special=True)
-    if session.model_says.get("adds_bos") and facts.bos_id is not None and head[:1] != [facts.bos_id]:
+    if session.model_report.adds_bos and facts.bos_id is not None and head[:1] != [facts.bos_id]:
         head = [facts.bos_id, *head]
     needles: dict[int, Tokens] = {
         seed: tuple(tokens)
@@ -108,7 +109,7 @@ def _grid(session: Session, child: Child, template: chat_template.Template) -> _
     hay = Hay.of(corpus.hay().content, lambda parts: session.tokenize(child, parts))
     frame = Frame(tuple(head), tuple(tail))
     asked = needleplan.questions(hay, frame, needles, settings.lengths, settings.depths)
-    shared = not session.model_says.get("n_swa") and not session.model_says.get("recurrent")
+    shared = not session.model_report.n_swa and not session.model_report.recurrent
     order = needleplan.shared_plan if shared else needleplan.fresh_plan
     return _Grid(
         plan=order(asked),
@@ -123,7 +124,7 @@ def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> 
     child = session.model("needle")
     broken = ""
     try:
-        child.call("open", session.context(pair, grid.n_ctx), timeout=session.settings.timeout)
+        session.ask(child, Open(spec=session.context(pair, grid.n_ctx)))
     except CrashError:
         raise
     except TqforgeError as error:
@@ -153,16 +154,14 @@ def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> 
 def _grow(session: Session, child: Child, evaluation: Evaluation, tick: Tick) -> None:
     """Evaluate what later questions share; every pair does this in the same steps."""
     if evaluation.trunk:
-        args = {"keep": evaluation.held, "tokens": list(evaluation.trunk)}
-        child.call("extend", args, timeout=session.settings.timeout, tick=tick)
+        session.ask(child, Extend(keep=evaluation.held, tokens=evaluation.trunk), tick)
 
 
 def _answer(session: Session, child: Child, evaluation: Evaluation, tick: Tick) -> str:
-    limit, grown = session.settings.timeout, len(evaluation.trunk)
-    args = {"keep": evaluation.held + grown, "tokens": list(evaluation.branch)}
-    child.call("extend", args, timeout=limit, tick=lambda tokens: tick(grown + tokens))
-    reply = child.call("generate", {"limit": session.settings.answer_tokens}, timeout=limit)
-    return str(reply["text"])
+    grown = len(evaluation.trunk)
+    extend = Extend(keep=evaluation.held + grown, tokens=evaluation.branch)
+    session.ask(child, extend, lambda tokens: tick(grown + tokens))
+    return session.ask(child, Generate(limit=session.settings.answer_tokens)).text
 
 
 def not_asked(pair: Pair, question: Question) -> NeedleCell:
