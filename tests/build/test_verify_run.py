@@ -38,7 +38,8 @@ from tqforge.workspace import Workspace
 
 TQ3 = Pair("tq3_0", "tq3_0")
 SMALL = replace(
-    settings.QUICK, stages=registry.choose(()), pairs=(TQ3,), lengths=(160,), depths=(0.5,), seeds=(0,), answer_tokens=28, memory_context=512,
+    settings.QUICK, stages=registry.choose(()), pairs=(TQ3,),
+    lengths=(160,), depths=(0.5,), seeds=(0,), answer_tokens=28, memory_context=512,
     quality_prefixes=(64,), quality_scored=32, greedy_starts=2, greedy_tokens=8,
     plan_lengths=(512,), plan_context=512, codec_blocks=2000, threads=1,
 )  # fmt: skip
