@@ -26,7 +26,7 @@ from tqforge.adapters.llama.api.model import ContextSpec, Extend, Generate, List
 from tqforge.adapters.llama.client import Child
 from tqforge.commands import verify
 from tqforge.context import Context
-from tqforge.core.pair import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, CrashError
 from tqforge.verify import registry, settings
 from tqforge.verify.registry import BY_NAME
@@ -100,7 +100,7 @@ def test_layers_with_a_sliding_window_are_planned_apart_and_measured_so(session:
     for (pair, n_ctx), row in rows.items():
         assert row.measured is not None
         assert row.measured.kv_swa == pytest.approx(row.planned.kv_swa, abs=0.01 * (1 << 20))
-        per_cell = {"f16/f16": 2 * 16, "tq3_0/tq3_0": 2 * 3.5}[pair] / 8 * sliding.KV_HEADS * sliding.HEAD
+        per_cell = {F16: 2 * 16, TQ3: 2 * 3.5}[pair] / 8 * sliding.KV_HEADS * sliding.HEAD
         assert row.planned.kv == 2 * n_ctx * per_cell
         assert row.planned.kv_swa == 2 * (sliding.WINDOW + N_BATCH) * per_cell
 

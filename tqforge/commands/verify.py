@@ -25,7 +25,7 @@ from tqforge.report.schema.report import Report
 from tqforge.report.schema.stages import Stage
 from tqforge.verify import run as running
 from tqforge.verify.pairs import check_lengths, check_model
-from tqforge.verify.programs import Workshop
+from tqforge.verify.programs import BuildPrograms
 from tqforge.verify.session import Session, Target
 from tqforge.verify.settings import Settings
 
@@ -179,7 +179,7 @@ def _target(ctx: Context, where: Where) -> Target:
         keys=keys,
         gpu=stamp.metal,
         checkout=ctx.workspace.checkout(base.name),
-        workshop=Workshop(ctx, built),
+        programs=BuildPrograms(ctx, built),
     )
 
 

@@ -16,7 +16,7 @@ from tqforge.core.pair import Pair
 from tqforge.report.schema.provenance import BuildProvenance
 from tqforge.report.schema.stages import Stage
 from tqforge.verify.pairs import check_pair
-from tqforge.verify.programs import Workshop
+from tqforge.verify.programs import BuildPrograms
 from tqforge.verify.settings import N_BATCH, Settings
 
 
@@ -38,7 +38,7 @@ class Target:
     gpu: bool
     checkout: Path | None = None
     expected_tree: str | None = None
-    workshop: Workshop | None = None  # makes further parts of the build; None for a library given by its path
+    programs: BuildPrograms | None = None  # makes further parts of the build; None for a library given by its path
     compare_with: Path | None = None  # library folder of a second build that stage speed measures too
     cache_dir: Path | None = None  # folder where stage speed keeps snapshots of filled caches
 

@@ -1,4 +1,4 @@
-"""KV bytes as the library allocated them, beside what the block sizes give: equal to the byte, or the check failed."""
+"""Compare the allocated bytes of each cache with what the block sizes give."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _METHOD = (
 
 
 def run(session: Session) -> MemoryStage:
-    """One context per pair, four tokens written, its tensors read."""
+    """Open a context per pair, write four tokens and read its tensors."""
     child = session.model("memory")
     n_ctx = padded(min(session.settings.memory_context, session.facts.trained_context))
     tokens = session.tokenize(child, ["Four tokens or more are enough."])[0][:_TOKENS]
@@ -33,7 +33,7 @@ def run(session: Session) -> MemoryStage:
 
 
 def row_of(pair: Pair, reply: CacheReport, sizes: dict[str, tuple[int, int]], facts: ModelFacts) -> MemoryRow:
-    """The tensors of one cache, summed by side; the formula takes heads and head sizes from the GGUF."""
+    """Sum the tensors of one cache by side; the formula takes heads and head sizes from the GGUF."""
     sides: dict[str, list[CacheTensor]] = {"k": [], "v": []}
     for tensor in reply.tensors:
         sides[_side_and_layer(tensor.name)[0]].append(tensor)
@@ -59,7 +59,7 @@ def row_of(pair: Pair, reply: CacheReport, sizes: dict[str, tuple[int, int]], fa
 
 
 def _side_and_layer(name: str) -> tuple[str, int]:
-    """`cache_k_l12` (a tag may stand before the side) is side k of layer 12."""
+    """Parse `cache_k_l12` (a tag may precede the side) as side k of layer 12."""
     side, _, layer = name.rpartition("_l")
     return side[-1], int(layer.split(" ")[0])
 

@@ -1,4 +1,4 @@
-"""What a context needs: planned from file, block sizes and llama.cpp's own trial run, and measured beside it."""
+"""Plan the memory of a context from file, block sizes and a trial run of llama.cpp, and measure it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOT_MADE = "A context without a measured figure was not made here: it would hav
 
 
 def run(session: Session) -> PlanStage:
-    """Every pair at every length, the longest last."""
+    """Plan and measure every pair at every length, the longest last."""
     child = session.model("plan")
     trained = session.facts.trained_context
     n_ctx, lengths = chosen_lengths(session.settings, trained)
@@ -44,7 +44,7 @@ def run(session: Session) -> PlanStage:
 
 
 def chosen_lengths(settings: Settings, trained: int) -> tuple[int, tuple[int, ...]]:
-    """The length of the recommendations, and all lengths of the plan: none beyond what the model was trained for."""
+    """Return the length of the recommendations and all lengths of the plan, within the trained context."""
     n_ctx = padded(min(settings.plan_context or _LONGEST, trained))
     return n_ctx, tuple(sorted({n_ctx, *(length for length in settings.plan_lengths if length <= trained)}))
 
@@ -60,7 +60,7 @@ def _row(session: Session, child: Child, pair: Pair, n_ctx: int, free: int) -> P
 
 
 def planned_need(pair: Pair, trial: Reserved, sizes: dict[str, tuple[int, int]], facts: ModelFacts) -> MemoryNeed:
-    """Bytes from block sizes and shapes. `trial` says how many layers keep how many cells."""
+    """Return the planned bytes. `trial` gives the cells and layers of each cache."""
     (k_block, k_bytes), (v_block, v_bytes) = sizes[pair.k], sizes[pair.v]
     per_cell = facts.k_width * k_bytes / k_block + facts.v_width * v_bytes / v_block
     layers = sum(cache.layers for cache in trial.caches)
@@ -71,7 +71,7 @@ def planned_need(pair: Pair, trial: Reserved, sizes: dict[str, tuple[int, int]],
 
 
 def measured_need(reply: Reserved, weights: int) -> MemoryNeed:
-    """What the library's log says of one context."""
+    """Return the bytes of one context from the library's log."""
     kept = {sliding: sum(c.bytes for c in reply.caches if c.sliding is sliding) for sliding in (False, True)}
     return MemoryNeed(weights=weights, kv=kept[False], kv_swa=kept[True], compute=reply.compute)
 

@@ -1,4 +1,4 @@
-"""Two runs of one model over the same tokens, on a device and on the CPU: what their logits say. Pure."""
+"""Compare two runs of a model over the same tokens, on a device and on the CPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BLOCK = 4
 
 @dataclass(frozen=True)
 class Run:
-    """One pair on one backend: a row of logits per token, the tokens chosen after the prompt, where the ops stood."""
+    """One pair on one backend: logits per token, the tokens chosen after the prompt, and the graphs."""
 
     logits: Logits
     tokens: Sequence[int]
@@ -53,7 +53,7 @@ class Both:
 
 
 def kl(reference: Logits, other: Logits) -> NDArray[np.float64]:
-    """KL(reference || other) at every position, in nats."""
+    """Return KL(reference || other) at every position, in nats."""
     scores = [divergence.compare(row, 0, ref).kl for row, ref in zip(other, reference, strict=True)]
     return np.array(scores, dtype=np.float64)
 
@@ -63,7 +63,7 @@ def mean(values: NDArray[np.float64]) -> Interval:
 
 
 def row(both: Both, control: Both | None, device: str) -> DeviceRow:
-    """The figures of one pair. `control` is f16/f16, and None for itself."""
+    """Return the figures of one pair. `control` is f16/f16, or None for itself."""
     apart = kl(both.cpu.logits, both.device.logits)
     same = both.cpu.logits.argmax(axis=1) == both.device.logits.argmax(axis=1)
     parted, gap_cpu, gap_device = parting(both)
@@ -106,7 +106,7 @@ def _count(ran: Mapping[str, int] | None, word: str) -> int | None:
 
 
 def parting(both: Both) -> tuple[int | None, float | None, float | None]:
-    """The first greedy token that the device would have chosen differently, and what each lacks of the other there."""
+    """Return the first greedy token where the device differs, and by how many logits on either side."""
     for step, chosen in enumerate(both.cpu.tokens):
         here = both.prompt - 1 + step
         other = int(both.device.logits[here].argmax())
@@ -117,7 +117,7 @@ def parting(both: Both) -> tuple[int | None, float | None, float | None]:
 
 
 def strays(graphs: Sequence[Graph], device: str) -> tuple[str, ...]:
-    """Cache writes and attention elsewhere than on the device, as `FLASH_ATTN on CPU (30, first node_21)`."""
+    """List cache writes and attention that are not on the device: `FLASH_ATTN on CPU (30, first node_21)`."""
     worst: dict[tuple[str, str], tuple[int, str]] = {}
     for graph in graphs:
         for node in graph.nodes:
@@ -146,7 +146,7 @@ def _cpu_strays(both: Both) -> tuple[str, ...]:
 
 
 def placed(graphs: Sequence[Graph], device: str) -> dict[str, int]:
-    """How many cache writes and attentions stand on the device, in the graph that has the fewest."""
+    """Count cache writes and attentions on the device, in the graph that has the fewest."""
     counts = [
         {
             op: sum(node.count for node in graph.nodes if (node.op, node.backend) == (op, device))

@@ -37,7 +37,7 @@ _FRESH = "Every question starts from an empty cache. Batch size and threads are 
 
 @dataclass(frozen=True)
 class _Grid:
-    """The plan of one pair; the same for all, but that only f16 is asked without a needle."""
+    """The plan of one pair; only f16 is asked without a needle."""
 
     plan: list[Evaluation]
     n_ctx: int
@@ -49,7 +49,7 @@ class _Grid:
 
 
 class _Progress:
-    """Tokens evaluated so far, and the cells that came of them."""
+    """Tokens evaluated so far, and their cells."""
 
     def __init__(self, session: Session, grid: _Grid, meter: Meter) -> None:
         self.cells: list[NeedleCell] = []
@@ -60,7 +60,7 @@ class _Progress:
         self._meter.update(self._spent + tokens, self._note)
 
     def answered(self, question: Question) -> bool:
-        """Whether f16 found both facts: where it did not, no other pair can be judged."""
+        """Return whether f16 found the whole fact, without which no other pair can be judged."""
         key = (question.length, question.depth, question.seed)
         hits = (cell for cell in self.cells if cell.control == "f16" and cell.outcome is CellOutcome.HIT)
         return any((cell.length, cell.depth, cell.seed) == key for cell in hits)
@@ -76,7 +76,7 @@ class _Progress:
 
 
 def run(session: Session) -> NeedleStage:
-    """The grid for f16, then for every other pair; what is done so far is handed over after each cell."""
+    """Ask f16 the whole grid, then every other pair; hand over the cells so far after each one."""
     settings = session.settings
     check_lengths(settings.lengths, settings.answer_tokens, session.facts)
     if session.facts.chat_template is None:
@@ -120,7 +120,7 @@ def _grid(session: Session, child: Child, template: chat_template.Template) -> _
 
 
 def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> None:
-    """All questions to one pair. An error ends the pair's context and becomes its cells' outcome, not a miss."""
+    """Ask one pair all questions. An error ends its context and is recorded as error, not as a miss."""
     child = session.model("needle")
     broken = ""
     try:
@@ -152,7 +152,7 @@ def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> 
 
 
 def _grow(session: Session, child: Child, evaluation: Evaluation, tick: Tick) -> None:
-    """Evaluate what later questions share; every pair does this in the same steps."""
+    """Evaluate the prefix that later questions share, in the same steps for every pair."""
     if evaluation.trunk:
         session.ask(child, Extend(keep=evaluation.held, tokens=evaluation.trunk), tick)
 
@@ -165,7 +165,7 @@ def _answer(session: Session, child: Child, evaluation: Evaluation, tick: Tick) 
 
 
 def not_asked(pair: Pair, question: Question) -> NeedleCell:
-    """A question that f16 did not answer: nothing can be said of the pair, so it was spared the time."""
+    """Return the cell of a question that f16 did not answer, so that it was not asked."""
     cell = cell_of(pair, question)
     return cell.model_copy(update={"outcome": CellOutcome.INCONCLUSIVE, "score": None, "exact": None})
 
@@ -173,7 +173,7 @@ def not_asked(pair: Pair, question: Question) -> NeedleCell:
 def cell_of(
     pair: Pair, question: Question, *, answer: str = "", seconds: float | None = None, error: str = ""
 ) -> NeedleCell:
-    """The record of one question and its answer."""
+    """Return the record of one question and its answer."""
     control: Literal["none", "f16", "no-needle"] = "f16" if pair == F16 else "none"
     verdict = scoring.score(answer, question.fact.words)
     return NeedleCell(

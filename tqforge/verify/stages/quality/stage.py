@@ -1,4 +1,4 @@
-"""How far a model moves from itself: KL(f16 || pair), top-1 agreement, perplexity, greedy continuations."""
+"""Measure the distance from f16: KL(f16 || pair), top-1 agreement, perplexity, greedy continuations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NO_ROTATION = "Rows without rotation were measured with LLAMA_ATTN_ROT_DISABLE=
 
 @dataclass(frozen=True)
 class _Plan:
-    """What every pair reads."""
+    """The tokens that every pair reads."""
 
     tokens: list[int]
     windows: tuple[qualityplan.Window, ...]
@@ -65,7 +65,7 @@ class _Plan:
 
 @dataclass
 class _Run:
-    """One stage as it goes on."""
+    """A running stage."""
 
     session: Session
     child: Child
@@ -98,7 +98,7 @@ class _Run:
 
 
 def run(session: Session) -> QualityStage:
-    """f16 first (its logits are kept in a file), then the noise, every other pair, and those without rotation."""
+    """Measure f16 (its logits are kept in a file), the noise, every other pair, and those without rotation."""
     settings, child = session.settings, session.model("quality")
     plan = _plan(session, child)
     reference = session.folder / "reference-logits.npy"
@@ -124,7 +124,7 @@ def run(session: Session) -> QualityStage:
 
 
 def _plan(session: Session, child: Child) -> _Plan:
-    """Raises ContextLengthError where the text or the model is too short for the prefixes."""
+    """Tokenize the text. Raises ContextLengthError if text or model is too short for the prefixes."""
     settings = session.settings
     scored = qualityplan.windows(settings.quality_prefixes, settings.quality_scored)
     longest = scored[-1][0] + scored[-1][1]
@@ -152,7 +152,7 @@ def rows_of(
     limit: int,
     unrotated: bool = False,
 ) -> list[QualityRow]:
-    """One row per window; what was generated belongs to the whole text and stands in each."""
+    """Return one row per window; the greedy figures belong to the whole text and are in each."""
     found, first = [], 0
     made = greedy(list(reply.equal), limit)
     for prefix, count in windows:
@@ -181,7 +181,7 @@ def rows_of(
 
 
 def greedy(equal: list[int], limit: int) -> Greedy | None:
-    """Of the tokens that are equal before the first difference, per start."""
+    """Summarize the tokens per start that are equal before the first difference."""
     if not equal:
         return None
     counts = np.array(equal, dtype=np.float64)
@@ -194,12 +194,12 @@ def greedy(equal: list[int], limit: int) -> Greedy | None:
 
 
 def perplexity(nll: NDArray[np.float64]) -> float:
-    """Of the scored tokens."""
+    """Return the perplexity of the scored tokens."""
     return math.exp(float(nll.mean()))
 
 
 def rotation(seen: dict[str, bool]) -> str:
-    """Which sides llama.cpp itself rotates, as its load log says."""
+    """Return the sides that llama.cpp itself rotates, according to its log."""
     sides = "".join(side.upper() for side in ("k", "v") if seen.get(side))
     return sides or ("none" if seen else "not stated")
 

@@ -1,4 +1,4 @@
-"""Prefill, decode and end-to-end at depth: all pairs in turns, through the bindings and by llama-bench."""
+"""Measure prefill, decode and end-to-end at depth, all pairs in turns, and with llama-bench."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _METHOD = (
 
 
 def run(session: Session) -> SpeedStage:
-    """Warm up, then depth by depth: fill all pairs, measure all pairs in turns."""
+    """Warm up, then fill and measure all pairs depth by depth."""
     settings = session.settings
     depths = schedule.usable_depths(settings, session.facts)
     n_ctx = padded(depths[-1] + settings.speed_prefill + settings.speed_decode)
@@ -80,7 +80,7 @@ def _close(session: Session, own: BenchContexts) -> None:
 
 
 def _places(opened: Sequence[BenchContexts]) -> list[tuple[BenchContexts, int]]:
-    """Every context; those of one pair side by side."""
+    """Return every context; those of one pair are adjacent."""
     found = [(lane, index) for lane in opened for index in range(len(lane.pairs))]
     order = list(opened[0].pairs)
     return sorted(found, key=lambda place: order.index(place[0].pairs[place[1]]))
@@ -130,7 +130,7 @@ def _run(session: Session, lane: BenchContexts, index: int, step: Step, tokens: 
 
 
 def _tokens(session: Session, count: int) -> list[int]:
-    """Tokens of the text in its order, from its beginning again where it is too short."""
+    """Return tokens of the text, repeated if it is too short."""
     found = session.tokenize(session.model("speed"), [corpus.hay().content])[0]
     return (found * (count // len(found) + 1))[:count]
 
@@ -138,7 +138,7 @@ def _tokens(session: Session, count: int) -> list[int]:
 def _by_llama_bench(
     session: Session, depths: Sequence[int], cpus: Sequence[int]
 ) -> tuple[tuple[SpeedRow, ...], tuple[str, ...]]:
-    """Its rows, or the reason why there are none."""
+    """Return the rows of llama-bench, or the reason why there are none."""
     settings = session.settings
     if not settings.speed_llama_bench:
         return (), ("llama-bench was not asked for (--full and `tqforge bench` do).",)
@@ -190,7 +190,7 @@ def _stage(
 
 
 def _beyond(session: Session, own: Sequence[Sample]) -> tuple[str, ...]:
-    """Where the text was longer than what the model was trained for."""
+    """Note where the text exceeds the trained context of the model."""
     trained, most = session.facts.trained_context, max((sample.depth for sample in own), default=0)
     if most + session.settings.speed_prefill <= trained:
         return ()
