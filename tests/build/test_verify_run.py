@@ -25,9 +25,11 @@ from tqforge.adapters.llama.api.model import ContextSpec, Extend, Generate, List
 from tqforge.adapters.llama.client import Child
 from tqforge.commands import verify
 from tqforge.context import Context
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, CrashError
-from tqforge.verify import settings
+from tqforge.verify import registry, settings
+from tqforge.verify.registry import BY_NAME
+from tqforge.verify.run import judged
 from tqforge.verify.session import Session
 from tqforge.verify.settings import N_BATCH
 from tqforge.verify.stages import memory, plan
@@ -35,7 +37,8 @@ from tqforge.workspace import Workspace
 
 TQ3 = Pair("tq3_0", "tq3_0")
 SMALL = replace(
-    settings.QUICK, pairs=(TQ3,), lengths=(160,), depths=(0.5,), seeds=(0,), answer_tokens=28, memory_context=512,
+    settings.QUICK, stages=registry.choose(()), pairs=(TQ3,),
+    lengths=(160,), depths=(0.5,), seeds=(0,), answer_tokens=28, memory_context=512,
     quality_prefixes=(64,), quality_scored=32, greedy_starts=2, greedy_tokens=8,
     plan_lengths=(512,), plan_context=512, codec_blocks=2000, threads=1,
 )  # fmt: skip
@@ -62,7 +65,7 @@ def session(native: Native, tmp_path: Path) -> Any:
 def test_a_small_run_end_to_end(native: Native, tmp_path: Path) -> None:
     code, report = run(native, tmp_path, SMALL)
     stages = {stage["name"]: stage for stage in report["stages"]}
-    assert stages["source"]["status"] == "deferred"
+    assert stages["source"]["status"] == "skipped"
     assert stages["codec"]["status"] == "passed", stages["codec"]
     assert stages["memory"]["status"] == "passed", stages["memory"]
     assert [row["pair"] for row in stages["quality"]["rows"]] == ["f16/f16", "tq3_0/tq3_0"]
@@ -90,13 +93,13 @@ def test_layers_with_a_sliding_window_are_planned_apart_and_measured_so(session:
     """Two of four layers keep window + batch cells, whatever the context; planned and allocated agree."""
     session.facts = gguf_io.read(sliding.write(tmp_path / "sliding.gguf"))
     session.settings = replace(SMALL, plan_lengths=(2048,), plan_context=8192)
-    stage = plan.run(session)
+    stage = judged(BY_NAME["plan"], plan.run(session))
     assert stage.status == "passed", stage.reason
     rows = {(row.pair, row.n_ctx): row for row in stage.rows}
     for (pair, n_ctx), row in rows.items():
         assert row.measured is not None
         assert row.measured.kv_swa == pytest.approx(row.planned.kv_swa, abs=0.01 * (1 << 20))
-        per_cell = {"f16/f16": 2 * 16, "tq3_0/tq3_0": 2 * 3.5}[pair] / 8 * sliding.KV_HEADS * sliding.HEAD
+        per_cell = {F16: 2 * 16, TQ3: 2 * 3.5}[pair] / 8 * sliding.KV_HEADS * sliding.HEAD
         assert row.planned.kv == 2 * n_ctx * per_cell
         assert row.planned.kv_swa == 2 * (sliding.WINDOW + N_BATCH) * per_cell
 

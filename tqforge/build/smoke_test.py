@@ -21,9 +21,10 @@ from tqforge.adapters.llama.api.model import (
 )
 from tqforge.adapters.llama.client import Child
 from tqforge.build.stamp import LoadCheck
+from tqforge.core.cache_types import TQ3_0
+from tqforge.core.pair import Pair
 from tqforge.errors import CrashError, DownloadError, LoadError
 
-CACHE_TYPE = "tq3_0"
 _PROMPT = "The quick brown fox jumps over the lazy dog. The quick brown fox"
 _NEW_TOKENS = 4
 _N_CTX = 256
@@ -47,9 +48,9 @@ def run(request: Request, model: Callable[[], Path], out: Output) -> LoadCheck:
     with Child(library=request.library, bindings=request.bindings, log=request.log) as child:
         loaded = child.loaded
         types = tuple(sorted(loaded.blocks()))
-        if CACHE_TYPE not in types:
+        if TQ3_0 not in types:
             raise LoadError(
-                f"The built library loads, but it has no type '{CACHE_TYPE}': the patches are not in it.",
+                f"The built library loads, but it has no type '{TQ3_0}': the patches are not in it.",
                 where=str(request.library),
                 remedy=f"It knows: {', '.join(types)}. Check the series with `tqforge status`, then build again.",
             )
@@ -80,7 +81,7 @@ def _result(
         symbols=loaded.declared,
         fields=loaded.fields,
         system=loaded.system,
-        pair=f"{CACHE_TYPE}/{CACHE_TYPE}" if tokens else "",
+        pair=str(Pair.both(TQ3_0)) if tokens else "",
         tokens=tokens,
         model=model,
         seconds=seconds,
@@ -91,7 +92,7 @@ def _decode(child: Child, request: Request, model: Path) -> int:
     """How many tokens came out of a cache of that type; the child refuses logits that are not finite."""
     child.stage = "decode"
     child.ask(LoadModel(path=model, gpu_layers=ALL_LAYERS if request.metal else 0), timeout=_TIMEOUT)
-    spec = ContextSpec(k=CACHE_TYPE, v=CACHE_TYPE, n_ctx=_N_CTX, threads=request.threads)
+    spec = ContextSpec(k=TQ3_0, v=TQ3_0, n_ctx=_N_CTX, threads=request.threads)
     child.ask(Open(spec=spec), timeout=_TIMEOUT)
     tokens = child.ask(Tokenize(texts=(_PROMPT,)), timeout=_TIMEOUT).tokens[0]
     child.ask(Extend(keep=0, tokens=tokens), timeout=_TIMEOUT)

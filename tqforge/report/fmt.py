@@ -6,38 +6,31 @@ import math
 import unicodedata
 from collections.abc import Iterable
 
-from tqforge.report.schema.report import Interval, Status
+from tqforge.report.schema.base import Interval, StageStatus
 
 NONE = "\N{EN DASH}"
 
 #: One sign and one word per status, so that colour is never the only carrier.
 STATUS_SIGN = {
-    Status.PASSED: "\N{CHECK MARK}",
-    Status.FAILED: "\N{BALLOT X}",
-    Status.INCONCLUSIVE: "?",
-    Status.DEFERRED: "\N{HORIZONTAL ELLIPSIS}",
-    Status.ERROR: "!",
+    StageStatus.PASSED: "\N{CHECK MARK}",
+    StageStatus.FAILED: "\N{BALLOT X}",
+    StageStatus.INCONCLUSIVE: "?",
+    StageStatus.SKIPPED: "\N{HORIZONTAL ELLIPSIS}",
+    StageStatus.ERROR: "!",
 }
 STATUS_WORD = {
-    Status.PASSED: "held",
-    Status.FAILED: "fell short",
-    Status.INCONCLUSIVE: "inconclusive",
-    Status.DEFERRED: "deferred",
-    Status.ERROR: "broke off",
-}
-STAGE_TITLE = {
-    "source": "Source",
-    "codec": "Codec",
-    "ops": "Operations",
-    "placement": "Placement",
-    "device": "Whole model",
-    "memory": "Memory",
-    "needle": "Needle",
-    "quality": "Fidelity",
-    "speed": "Speed",
-    "plan": "Memory plan",
+    StageStatus.PASSED: "passed",
+    StageStatus.FAILED: "failed",
+    StageStatus.INCONCLUSIVE: "inconclusive",
+    StageStatus.SKIPPED: "skipped",
+    StageStatus.ERROR: "error",
 }
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def stage_title(name: str) -> str:
+    """Return the name of a stage as a heading."""
+    return line(name)[:1].upper() + line(name)[1:]
 
 
 def known(value: float | None) -> bool:

@@ -11,19 +11,16 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
-from tqforge.report.judge import findings, needles, pair_levels, quality, select, thresholds
+from tqforge.report.judge import needles, pair_levels, select, thresholds
+from tqforge.report.judge.findings import Kind
 from tqforge.report.render import heatmap, kl_chart
-from tqforge.report.schema.report import (
-    CheckStage,
-    DeviceStage,
-    NeedleCell,
-    NeedleStage,
-    QualityRow,
-    QualityStage,
-    Report,
-    SpeedStage,
-)
+from tqforge.report.render.sentences import facts, pairs
+from tqforge.report.render.sentences import run as sentences
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import NeedleCell, QualityRow
+from tqforge.report.schema.stages import CheckStage, DeviceStage, NeedleStage, QualityStage, SpeedStage
 
 _FILTERS = (
     "count",
@@ -62,20 +59,24 @@ def environment() -> Environment:
     )
     for name in _FILTERS:
         made.filters[name] = getattr(fmt, name)
-    made.filters["standing"] = select.standing
+    made.filters["standing"] = select.target_status
+    made.filters["stage_title"] = fmt.stage_title
+    made.filters["why"] = pairs.why
+    made.filters["reason"] = pairs.reason
     made.globals.update(
         STATUS_WORD=fmt.STATUS_WORD,
         STATUS_SIGN=fmt.STATUS_SIGN,
-        STAGE_TITLE=fmt.STAGE_TITLE,
-        LEVEL_SIGN=pair_levels.SIGN,
-        ROTATION=quality.ROTATION,
+        LEVEL_SIGN=pairs.LEVEL_SIGN,
+        ROTATION=pairs.ROTATION,
         NONE=fmt.NONE,
         shade=heatmap.shade,
         describe=heatmap.describe,
-        is_ours=select.is_ours,
+        is_ours=lambda pair: pair.has_tq3_0,
         matches=select.matches,
         measured_bits=select.measured_bits,
-        quality_name=quality.quality_name,
+        quality_name=pairs.name,
+        noise=facts.noise,
+        slower_than=select.slower_than,
     )
     return made
 
@@ -86,18 +87,18 @@ def _finalize(value: Any) -> Any:
 
 
 def _view(report: Report) -> dict[str, Any]:
-    found = [one for one in findings.findings(report) if one.kind is not findings.Kind.ADVICE or one.stage != "plan"]
+    found = [one for one in sentences.findings(report) if one.kind is not Kind.ADVICE or one.stage != "plan"]
     rows = select.main_quality_rows(report)
     return {
         "report": report,
-        "head": findings.headline(report),
-        "groups": [(kind, findings.KIND_TITLE[kind], [f for f in found if f.kind is kind]) for kind in findings.Kind],
-        "stages": list(zip(report.stages, findings.marks(report), strict=True)),
+        "head": sentences.headline(report),
+        "groups": [(kind, sentences.KIND_TITLE[kind], [f for f in found if f.kind is kind]) for kind in Kind],
+        "stages": list(zip(report.stages, sentences.marks(report), strict=True)),
         "judged": pair_levels.judge(report),
         "reach": pair_levels.reach(report),
         "plan": select.plan_stage(report),
         "plan_bars": _plan(report),
-        "best": {quality.quality_name(row) for row in select.pareto(kl_chart.drawable(rows))},
+        "best": {pairs.name(row) for row in select.pareto(kl_chart.drawable(rows))},
         "check_stages": [stage for stage in report.stages if isinstance(stage, CheckStage) and stage.checks],
         "ops": select.ops_rows(report),
         "device": next((stage for stage in select.stages_of(report, DeviceStage) if stage.rows), None),
@@ -131,7 +132,7 @@ def _cells(report: Report) -> list[NeedleCell]:
     return [cell for stage in select.stages_of(report, NeedleStage) for cell in stage.cells]
 
 
-def _answers(report: Report) -> list[tuple[str, str, list[NeedleCell]]]:
+def _answers(report: Report) -> list[tuple[Pair, str, list[NeedleCell]]]:
     order = select.pair_order(report)
     cells = sorted(
         _cells(report),
@@ -151,17 +152,17 @@ def _prompts(report: Report) -> list[tuple[str, str]]:
     return [(digest, place) for digest, place in seen.items() if digest]
 
 
-def _by_kind(report: Report) -> list[tuple[str, list[tuple[str, needles.Tally]]]]:
+def _by_kind(report: Report) -> list[tuple[Pair, list[tuple[str, needles.Tally]]]]:
     """Per pair, the tally of each kind of fact; empty if there is one kind only."""
     cells = [cell for cell in _cells(report) if cell.control != needles.NO_NEEDLE]
     kinds = sorted({cell.fact_kind for cell in cells})
     if len(kinds) < 2:
         return []
     order = select.pair_order(report)
-    pairs = sorted({cell.pair for cell in cells}, key=order)
+    found = sorted({cell.pair for cell in cells}, key=order)
     return [
         (pair, [(kind, needles.tally(c for c in cells if (c.pair, c.fact_kind) == (pair, kind))) for kind in kinds])
-        for pair in pairs
+        for pair in found
     ]
 
 

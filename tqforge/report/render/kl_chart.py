@@ -11,11 +11,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from matplotlib.transforms import Bbox
 
 from tqforge.report import fmt
-from tqforge.report.judge.quality import quality_name
-from tqforge.report.judge.select import is_mixed, is_ours, pareto
+from tqforge.report.judge.select import pareto
 from tqforge.report.judge.thresholds import BROKEN, CHANGED, CLOSE
 from tqforge.report.render import svg
-from tqforge.report.schema.report import QualityRow
+from tqforge.report.render.sentences import pairs
+from tqforge.report.schema.rows import QualityRow
 
 #: Where a label may go, seen from its point in points: right, left, above, below, and the corners.
 _PLACES = (
@@ -114,7 +114,7 @@ def _floor(axes: Axes, rows: Sequence[QualityRow], low: float) -> None:
 
 
 def _kind(row: QualityRow) -> tuple[str, str, str]:
-    return _KINDS[(1 if is_mixed(row.pair) else 0) if is_ours(row.pair) else 2]
+    return _KINDS[int(row.pair.is_mixed) if row.pair.has_tq3_0 else 2]
 
 
 def _point(axes: Axes, row: QualityRow, low: float) -> None:
@@ -167,7 +167,7 @@ def _labels(figure: Figure, axes: Axes, points: Sequence[QualityRow], size: floa
             "", (row.bits, row.kl.value), xytext=(0, 0), textcoords="offset points", fontsize=size, zorder=5
         )
         text.set_parse_math(False)
-        text.set_text(fmt.line(row.pair))
+        text.set_text(str(row.pair))
         costs = []
         for place, (dx, dy) in enumerate(_PLACES):
             _move(text, dx, dy)
@@ -205,5 +205,5 @@ def _outside(box: Bbox, frame: Bbox) -> float:
 
 
 def _describe(points: Sequence[QualityRow]) -> str:
-    parts = [f"{quality_name(row)}: {fmt.bits(row.bits)} bits, KL {fmt.kl(row.kl.value)}" for row in points]
+    parts = [f"{pairs.name(row)}: {fmt.bits(row.bits)} bits, KL {fmt.kl(row.kl.value)}" for row in points]
     return f"{'; '.join(parts)}. The same figures stand in the table below."

@@ -12,7 +12,9 @@ from rich.text import Text
 
 from tqforge.report import fmt
 from tqforge.report.judge import select
-from tqforge.report.schema.report import DeviceStage, OpsRow, Report
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import OpsRow
+from tqforge.report.schema.stages import DeviceStage
 
 
 def ops(report: Report) -> Sequence[RenderableType]:
@@ -53,7 +55,7 @@ def device(report: Report) -> Sequence[RenderableType]:
         table.add_column(title, justify="right")
     for row in stage.rows:
         table.add_row(
-            fmt.line(row.pair),
+            str(row.pair),
             fmt.kl(row.kl_same.value if row.kl_same else None),
             fmt.kl(row.kl.value),
             fmt.kl(row.kl_cpu.value if row.kl_cpu else None),

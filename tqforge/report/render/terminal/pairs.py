@@ -11,18 +11,20 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, pair_levels, select
 from tqforge.report.judge.needles import Tally
-from tqforge.report.judge.thresholds import Level
-from tqforge.report.schema.report import MemoryRow, QualityRow, Report, SpeedRow
+from tqforge.report.schema.base import PairLevel
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import MemoryRow, QualityRow, SpeedRow
 
 
 @dataclass(frozen=True)
 class _Facts:
     """All that is known of one pair."""
 
-    pair: str
+    pair: Pair
     memory: MemoryRow | None
     needles: Tally | None
     rate: str
@@ -53,10 +55,10 @@ def _ratio(row: SpeedRow | None) -> str:
 
 
 _LEVEL_STYLE: dict[str, str] = {
-    Level.SAFE: "green",
-    Level.UNDECIDED: "magenta",
-    Level.LOSSY: "yellow",
-    Level.UNSAFE: "red",
+    PairLevel.SAFE: "green",
+    PairLevel.UNDECIDED: "magenta",
+    PairLevel.LOSSY: "yellow",
+    PairLevel.UNSAFE: "red",
 }
 _COLUMNS = (
     _Column(
@@ -109,7 +111,7 @@ def pairs(report: Report, width: int) -> list[RenderableType]:
     filled = [(column, cells) for column, cells in filled if any(cell != fmt.NONE for cell in cells)]
     if not filled:
         return []
-    names = [fmt.line(fact.pair, 28) for fact in facts]
+    names = [str(fact.pair) for fact in facts]
     while _width(names, filled) > width and any(column.spare for column, _ in filled):
         filled.remove(max(filled, key=lambda item: item[0].spare))
     table = _table("pair", [column.title for column, _ in filled])
@@ -133,8 +135,8 @@ def _table(first: str, titles: Sequence[str]) -> Table:
     return table
 
 
-def _name(pair: str) -> Text:
-    return Text(fmt.line(pair, 28), "bold" if select.is_ours(pair) else "")
+def _name(pair: Pair) -> Text:
+    return Text(str(pair), "bold" if pair.has_tq3_0 else "")
 
 
 def needles_by_length(report: Report, width: int) -> list[RenderableType]:

@@ -12,15 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from tqforge.report import fmt
-from tqforge.report.judge import findings as verdict
+from tqforge.report.judge.findings import Kind, Tone
+from tqforge.report.render.sentences import run as sentences
 from tqforge.report.render.terminal import ops, pairs, speed
 from tqforge.report.schema.report import Report
 
 _TONE = {
-    verdict.Tone.GOOD: "bold green",
-    verdict.Tone.MIXED: "bold yellow",
-    verdict.Tone.BAD: "bold red",
-    verdict.Tone.NONE: "bold magenta",
+    Tone.GOOD: "bold green",
+    Tone.MIXED: "bold yellow",
+    Tone.BAD: "bold red",
+    Tone.NONE: "bold magenta",
 }
 _MARK = {
     "passed": "green",
@@ -28,13 +29,13 @@ _MARK = {
     "error": "red",
     "losses": "yellow",
     "inconclusive": "yellow",
-    "deferred": "magenta",
+    "skipped": "magenta",
 }
 _KIND = {
-    verdict.Kind.SHORT: ("\N{BALLOT X}", "red"),
-    verdict.Kind.SHOWN: ("\N{CHECK MARK}", "green"),
-    verdict.Kind.ADVICE: ("\N{RIGHTWARDS ARROW}", "cyan"),
-    verdict.Kind.DEFERRED: ("\N{HORIZONTAL ELLIPSIS}", "magenta"),
+    Kind.PROBLEM: ("\N{BALLOT X}", "red"),
+    Kind.RESULT: ("\N{CHECK MARK}", "green"),
+    Kind.ADVICE: ("\N{RIGHTWARDS ARROW}", "cyan"),
+    Kind.SKIPPED: ("\N{HORIZONTAL ELLIPSIS}", "magenta"),
 }
 #: What the pair table shows already is not said twice.
 _IN_TABLE = {"needle", "quality", "speed"}
@@ -77,14 +78,14 @@ class _Screen:
 
     def _headline(self) -> RenderableType:
         """Last, because the end of a long output is what stays on the screen."""
-        head = verdict.headline(self.report)
+        head = sentences.headline(self.report)
         return Text.assemble((f"{head.word}. ", _TONE[head.tone]), head.text)
 
     def _stages(self, width: int) -> RenderableType:
         """One mark per stage, never broken in the middle."""
         line, used = Text("\n"), 0
-        for stage, mark in zip(self.report.stages, verdict.marks(self.report), strict=True):
-            piece = f"{mark.sign} {fmt.STAGE_TITLE[stage.name].lower()} {mark.word}"
+        for stage, mark in zip(self.report.stages, sentences.marks(self.report), strict=True):
+            piece = f"{mark.sign} {stage.name} {mark.word}"
             gap = "" if not used else "  " if used + 2 + len(piece) <= width else "\n"
             used = len(piece) + (used + 2 if gap == "  " else 0)
             line.append(gap).append(piece, _MARK[mark.css])
@@ -92,11 +93,11 @@ class _Screen:
 
     def _findings(self) -> list[RenderableType]:
         parts: list[RenderableType] = []
-        for kind in verdict.Kind:
-            some = [f for f in verdict.findings(self.report) if f.kind is kind]
-            some = [f for f in some if kind is not verdict.Kind.SHOWN or f.stage not in _IN_TABLE]
+        for kind in Kind:
+            some = [f for f in sentences.findings(self.report) if f.kind is kind]
+            some = [f for f in some if kind is not Kind.RESULT or f.stage not in _IN_TABLE]
             if some:
-                parts.append(Padding(Text(verdict.KIND_TITLE[kind], "bold"), (1, 0, 0, 0)))
+                parts.append(Padding(Text(sentences.KIND_TITLE[kind], "bold"), (1, 0, 0, 0)))
                 parts.append(_list(some, *_KIND[kind]))
         return parts
 
@@ -111,7 +112,7 @@ def _trimmed(line: list[Segment], ascii_only: bool) -> list[Segment]:
     return [segment._replace(text=segment.text.translate(_ASCII)) for segment in kept] if ascii_only else kept
 
 
-def _list(findings: Sequence[verdict.Finding], sign: str, style: str) -> Table:
+def _list(findings: Sequence[sentences.Sentence], sign: str, style: str) -> Table:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(ratio=1, overflow="fold")

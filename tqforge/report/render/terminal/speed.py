@@ -12,14 +12,19 @@ from rich.text import Text
 
 from tqforge.report import fmt
 from tqforge.report.judge import select
-from tqforge.report.schema.report import Interval, Report, SpeedRow, SpeedStage
+from tqforge.report.judge.select import TargetStatus
+from tqforge.report.render.sentences import facts
+from tqforge.report.schema.base import Interval
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import SpeedRow
+from tqforge.report.schema.stages import SpeedStage
 
 _PHASES = ("prefill", "decode", "end-to-end")
 _MARK = {
-    "met": ("\N{CHECK MARK}", "green"),
-    "missed": ("\N{BALLOT X}", "red"),
-    "not decided": ("?", "yellow"),
-    "": ("", ""),
+    TargetStatus.MET: ("\N{CHECK MARK}", "green"),
+    TargetStatus.MISSED: ("\N{BALLOT X}", "red"),
+    TargetStatus.NOT_DECIDED: ("?", "yellow"),
+    None: ("", ""),
 }
 _CELL = 16
 _LEGEND = (
@@ -48,15 +53,15 @@ def _stage(report: Report, stage: SpeedStage, width: int) -> Iterator[Renderable
     if stage.ratios:
         yield Padding(_ratios(stage, depths), (1, 0, 0, 0))
         yield Text(_AIMS, "dim")
-    if stage.noise:
-        yield Text(fmt.line(stage.noise), "bold yellow")
+    if noise := facts.noise(stage.spread, stage.busy):
+        yield Text(noise, "bold yellow")
 
 
 def labelled(report: Report, stage: SpeedStage) -> list[tuple[str, SpeedRow]]:
     """All rows by pair: ours, those of the other build, those of llama-bench."""
     order = select.pair_order(report)
-    sets = (("", stage.rows), ("other build", stage.beside), ("llama-bench", stage.llama_bench))
-    found = [(f"{fmt.line(row.pair, 28)} {kind}".strip(), row) for kind, rows in sets for row in rows]
+    sets = (("", stage.rows), ("other build", stage.compared), ("llama-bench", stage.llama_bench))
+    found = [(f"{row.pair} {kind}".strip(), row) for kind, rows in sets for row in rows]
     return sorted(found, key=lambda item: order(item[1].pair))
 
 
@@ -64,7 +69,7 @@ def _rates(phase: str, depths: Sequence[int], rows: Sequence[tuple[str, SpeedRow
     table = _table(f"{phase} at depth", [fmt.count(depth) for depth in depths])
     for label in dict.fromkeys(label for label, _ in rows):
         cells = {row.depth: row for name, row in rows if name == label}
-        style = "bold" if any(select.is_ours(row.pair) for row in cells.values()) else ""
+        style = "bold" if any(row.pair.has_tq3_0 for row in cells.values()) else ""
         table.add_row(Text(label, style), *(_cell(cells.get(depth)) for depth in depths))
     return table
 
@@ -73,7 +78,7 @@ def _cell(row: SpeedRow | None) -> Text:
     if row is None:
         return Text(fmt.NONE)
     share = f" {fmt.percent(row.depth_share)}" if row.depth_share is not None else ""
-    return Text(f"{fmt.figure(row.rate.value)}{_around(row.rate)}{share}", "red" if row.note else "")
+    return Text(f"{fmt.figure(row.rate.value)}{_around(row.rate)}{share}", "red" if select.slower_than(row) else "")
 
 
 def _around(band: Interval) -> str:
@@ -84,15 +89,16 @@ def _around(band: Interval) -> str:
 def _ratios(stage: SpeedStage, depths: Sequence[int]) -> Table:
     """One row per comparison; an aim is named with what became of it."""
     table = _table("times the rate of", [fmt.count(depth) for depth in depths])
-    for pair, against, phase in dict.fromkeys((r.pair, r.against, r.phase) for r in stage.ratios):
-        own = {r.depth: r for r in stage.ratios if (r.pair, r.against, r.phase) == (pair, against, phase)}
+    for pair, against, build, phase in dict.fromkeys((r.pair, r.against, r.build, r.phase) for r in stage.ratios):
+        key = (pair, against, build, phase)
+        own = {r.depth: r for r in stage.ratios if (r.pair, r.against, r.build, r.phase) == key}
         cells = []
         for depth in depths:
             ratio = own.get(depth)
-            sign, style = _MARK[select.standing(ratio) if ratio else ""]
+            sign, style = _MARK[select.target_status(ratio) if ratio else None]
             text = f"{fmt.figure(ratio.ratio.value)}{_around(ratio.ratio)} {sign}" if ratio else fmt.NONE
             cells.append(Text(text.rstrip(), style))
-        table.add_row(Text(f"{pair} : {fmt.line(against, 28)}\n  {phase}"), *cells)
+        table.add_row(Text(f"{pair} : {against}{f' of {fmt.line(build, 16)}' if build else ''}\n  {phase}"), *cells)
     return table
 
 

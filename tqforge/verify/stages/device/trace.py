@@ -1,4 +1,4 @@
-"""A small model on the device: its f16 copy, a child that holds it there, and the path it is taken along."""
+"""Run a small model on the device: its f16 copy, its child process, and the batches it evaluates."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tqforge.adapters.llama.api.measure import ReadEmulatorReport, Trace
 from tqforge.adapters.llama.api.model import ALL_LAYERS, LoadModel
 from tqforge.adapters.llama.child import extra_libraries
 from tqforge.adapters.llama.client import Child
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import BuildError, LoadError
 from tqforge.verify import emulator_report
-from tqforge.verify.device import NAME, Device, workshop
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.device import NAME, Device, programs
+from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.stages.device.compare import Run
 
 Tick = Callable[[int], None]
@@ -35,15 +35,15 @@ _N_CTX = 256
 def f16_copy(session: Session) -> Path:
     """The model with f16 weights: the CPU multiplies quantized weights with 8-bit activations, Metal does not.
 
-    Raises DeferredError for a model too large to be executed that way.
+    Raises SkippedError for a model too large to be executed that way.
     """
     facts = session.facts
     if facts.size > _LARGEST:
-        raise DeferredError(
+        raise SkippedError(
             f"this stage takes an f16 copy through the whole model, and {facts.name} has {facts.size >> 20} MiB",
             "Leave --model out: the small default model shows the same.",
         )
-    shop = workshop(session)
+    shop = programs(session)
     target = shop.ctx.workspace.models / (session.model_sha256 or "unknown") / f"{facts.path.stem}-f16.gguf"
     if not target.is_file():
         session.out.say("  making an f16 copy of the model")
@@ -70,7 +70,7 @@ class Way:
 
 @dataclass
 class Loaded:
-    """A child that holds the model, on a device or on the CPU alone."""
+    """A child process with the model loaded, on a device or on the CPU alone."""
 
     session: Session
     child: Child
@@ -131,7 +131,7 @@ class Loaded:
 
 @contextmanager
 def load(session: Session, model: Path, device: Device | None, stage: str) -> Iterator[Loaded]:
-    """A child of its own: the session's has neither the device nor the scheduler's words."""
+    """Start a separate child with the device loaded and scheduler logging enabled."""
     where = "device" if device else "cpu"
     env: dict[str, str | None] = {**graphs.SWITCH}
     backend = None
