@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from tqforge.report.schema.report import Interval, Status
 
@@ -155,6 +156,15 @@ def duration(seconds: float | None) -> str:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
+
+
+def time(stamp: str) -> str:
+    """`2026-12-01 02:23 UTC` for an ISO 8601 time stamp; any other text unchanged."""
+    try:
+        moment = datetime.fromisoformat(stamp)
+    except ValueError:
+        return stamp
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if moment.tzinfo else stamp
 
 
 def sentence(text: str) -> str:

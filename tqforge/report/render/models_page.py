@@ -1,4 +1,4 @@
-"""One page over several models: which pair for which model, the figures behind it, and links to each model's page."""
+"""Render one page for several models: verdicts and figures side by side, with links to each model's report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Linked = tuple[str, Report]
 
 @dataclass(frozen=True)
 class Column:
-    """One model as the page shows it."""
+    """One model and what the page shows of it."""
 
     link: str
     name: str
@@ -34,7 +34,7 @@ class Column:
 
 
 def render(reports: Sequence[Linked]) -> str:
-    """The page. The same reports give the same bytes."""
+    """Return the page. The same reports give the same bytes."""
     columns = [_column(index, link, report) for index, (link, report) in enumerate(reports)]
     names = dict.fromkeys(name for column in columns for name in column.verdicts)
     view = {
@@ -53,7 +53,7 @@ def _any(columns: Sequence[Column], name: str) -> PairVerdict:
 
 def _column(index: int, link: str, report: Report) -> Column:
     main = select.main_quality_rows(report)
-    title = fmt.line(report.model.name) if report.model else f"model {index + 1}"
+    title = fmt.line(report.model.file) if report.model else f"model {index + 1}"
     maps = needles.needle_maps(report)
     return Column(
         link=link,

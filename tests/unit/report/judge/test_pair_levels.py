@@ -116,4 +116,4 @@ def test_recommendations_are_on_the_page() -> None:
     page = html.render(report(stages=(plan(),)))
     assert 'id="choice"' in page
     assert "no safe pair fits" in page
-    assert "Memory plan at every length: 1 row" in page
+    assert "Memory plan for all context lengths (1 row)" in page
