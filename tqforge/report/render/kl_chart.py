@@ -162,6 +162,7 @@ def _labels(figure: Figure, axes: Axes, points: Sequence[QualityRow], size: floa
     taken = [Bbox.from_bounds(x - 7, y - 7, 14, 14) for x, y in spots]
     taken += [Bbox.from_bounds(x - 2, y - 2, 4, 4) for x, y in _along(axes, pareto(points))]
     taken += [text.get_window_extent(renderer) for text in axes.texts]
+    taken += [Bbox.from_bounds(frame.x0, y - 2, frame.width, 4) for y in _levels(axes)]
     for row in sorted((row for row in points if not row.unrotated), key=lambda row: (row.bits, row.kl.value)):
         text = axes.annotate(
             "", (row.bits, row.kl.value), xytext=(0, 0), textcoords="offset points", fontsize=size, zorder=5
@@ -185,6 +186,12 @@ def _along(axes: Axes, front: Sequence[QualityRow]) -> list[tuple[float, float]]
         for (x0, y0), (x1, y1) in pairwise(ends)
         for step in range(1, 24)
     ]
+
+
+def _levels(axes: Axes) -> list[float]:
+    """Return the heights of the horizontal lines: the thresholds and the noise."""
+    values = [line.get_ydata() for line in axes.lines if list(line.get_xdata()) == [0, 1]]
+    return [float(axes.transData.transform((0, value[0]))[1]) for value in values]
 
 
 def _move(text: object, dx: float, dy: float) -> None:

@@ -36,10 +36,11 @@ class Column:
 def render(reports: Sequence[Linked]) -> str:
     """Return the page. The same reports give the same bytes."""
     columns = [_column(index, link, report) for index, (link, report) in enumerate(reports)]
+    order = select.pair_order(reports[0][1])
     names = dict.fromkeys(name for column in columns for name in column.verdicts)
     view = {
         "columns": columns,
-        "pairs": [(name, _any(columns, name)) for name in names],
+        "pairs": sorted(((name, _any(columns, name)) for name in names), key=lambda item: order(item[1].pair)),
         "bands": (thresholds.CLOSE, thresholds.CHANGED, thresholds.BROKEN),
         "report": reports[0][1],
         "sentences": [(column.name, pair_levels.sentence(column.report)) for column in columns],
