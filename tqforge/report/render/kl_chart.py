@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -190,8 +191,9 @@ def _along(axes: Axes, front: Sequence[QualityRow]) -> list[tuple[float, float]]
 
 def _levels(axes: Axes) -> list[float]:
     """Return the heights of the horizontal lines: the thresholds and the noise."""
-    values = [line.get_ydata() for line in axes.lines if list(line.get_xdata()) == [0, 1]]
-    return [float(axes.transData.transform((0, value[0]))[1]) for value in values]
+    lines = [np.asarray(line.get_xydata()) for line in axes.lines]
+    heights = [line[0, 1] for line in lines if line[:, 0].tolist() == [0, 1]]  # as axhline draws them
+    return [float(axes.transData.transform((0, height))[1]) for height in heights]
 
 
 def _move(text: object, dx: float, dy: float) -> None:
