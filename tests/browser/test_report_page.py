@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_parts import PAIRS
+from synthetic_parts import F16, PAIRS, TQ3_0
 from synthetic_report import EDGES
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_bars_are_there_and_as_long_as_they_should_be(browser: Any, page: Page) 
         .map(bar => [...bar.children].reduce((sum, part) => sum + part.getBoundingClientRect().width, 0))"""
     widths = browser.ask(script)
     assert len(widths) == len(PAIRS)
-    f16, ours = widths[PAIRS.index("f16/f16")], widths[PAIRS.index("tq3_0/tq3_0")]
+    f16, ours = widths[PAIRS.index(F16)], widths[PAIRS.index(TQ3_0)]
     assert f16 / ours == pytest.approx(16 / 3.5, rel=0.03)
     assert min(box[0] for box in boxes(browser, "#speed .bar i")) > 2
 

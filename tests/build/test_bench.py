@@ -16,7 +16,7 @@ from tqforge.adapters.console import Output
 from tqforge.adapters.llama.client import Child
 from tqforge.commands import verify
 from tqforge.context import Context
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
 from tqforge.verify import settings
 from tqforge.workspace import Workspace
@@ -91,7 +91,7 @@ def test_a_build_beside_a_copy_of_itself(native: Native, tmp_path: Path) -> None
     stage = run(native, tmp_path, copy_of(native, tmp_path / "twin", "lib*"))
     assert stage["beside_build"] == str(tmp_path / "twin")
     assert {row["pair"] for row in stage["beside"]} == {"f16/f16", "tq3_0/tq3_0"}
-    twin = [one for one in stage["ratios"] if one["against"] == "tq3_0/tq3_0 of twin"]
+    twin = [one for one in stage["ratios"] if (one["against"], one["build"]) == ("tq3_0/tq3_0", "twin")]
     assert {(one["phase"], one["depth"]) for one in twin} == {
         (phase, depth) for phase in ("prefill", "decode", "end-to-end") for depth in (0, 64)
     }

@@ -22,6 +22,7 @@ from tqforge.build.builder import Built
 from tqforge.build.cmake_plan import Options
 from tqforge.commands import build as build_command
 from tqforge.context import Context
+from tqforge.core.cache_types import TQ3_0
 from tqforge.errors import DownloadError, LoadError
 from tqforge.series import checkout
 from tqforge.series.lock import Shelf
@@ -84,7 +85,7 @@ def test_a_library_without_the_patches_is_found_out(cache: Path, real: Built, tm
     (shelf / "series").write_text("# no patches\n")
     ctx = context(cache / "bare")
     prepared = checkout.prepare(ctx, load_base(), source=source(), shelf=Shelf.of("upstream", shelf))
-    with pytest.raises(LoadError, match=f"no type '{smoke_test.CACHE_TYPE}'") as caught:
+    with pytest.raises(LoadError, match=f"no type '{TQ3_0}'") as caught:
         builder.build(ctx, prepared, NARROW, lambda: pytest.fail("the model was asked for"))
     assert "q4_0" in caught.value.remedy
 

@@ -15,7 +15,8 @@ from mutants import Change, mutant
 
 from tqforge.adapters import gguf_io
 from tqforge.adapters.console import Output
-from tqforge.report.schema.report import BuildKeys, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.provenance import BuildProvenance
 from tqforge.verify import device, settings
 from tqforge.verify.device import Device
 from tqforge.verify.session import Session, Target
@@ -26,7 +27,9 @@ from tqforge.verify.stages.ops import backend_ops
 from tqforge.verify.stages.ops import stage as ops
 from tqforge.verify.stages.ops.backend_ops import Job
 
-KEYS = BuildKeys(base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version="")
+KEYS = BuildProvenance(
+    base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
+)
 #: Attention with heads of 64 values refused for the type, as if it had no kernel: the scheduler gives it to the CPU.
 FALL_BACK = Change("ggml-metal-device.m", "(dk == 64  && dv == 64)  ||", "")
 WRONG_READ = Change("kernels/dequantize.h", "v = i & n ? u - v : v + u;", "v = i & n ? v - u : v + u;", ("fa_tq3_0",))
@@ -80,7 +83,7 @@ def session(
 
 def test_every_cache_write_and_attention_is_on_the_device(session: Callable[[Host], Session], host: Host) -> None:
     stage = placement.run(session(host))
-    assert stage.status is Status.PASSED, stage
+    assert stage.status is StageStatus.PASSED, stage
     *pairs, control = stage.checks
     assert [check.name for check in pairs] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
     assert all(f"{2 * tinymodel.LAYERS} SET_ROWS and {tinymodel.LAYERS} FLASH" in check.observed for check in pairs)
@@ -92,15 +95,15 @@ def test_a_planted_fall_back_is_noticed(
 ) -> None:
     (tmp_path / "mutant").mkdir()
     stage = placement.run(session(mutant(host, compiler, FALL_BACK, tmp_path / "mutant")))
-    assert stage.status is Status.FAILED
-    fallen = {check.name: check.observed for check in stage.checks if check.status is Status.FAILED}
+    assert stage.status is StageStatus.FAILED
+    fallen = {check.name: check.observed for check in stage.checks if check.status is StageStatus.FAILED}
     assert fallen.keys() == {"tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"}
     assert all(observed.startswith("FLASH_ATTN on CPU") for observed in fallen.values()), fallen
 
 
 def test_a_whole_model_agrees_with_the_cpu(session: Callable[[Host], Session], host: Host) -> None:
     stage = device_stage.run(session(host))
-    assert stage.status is Status.PASSED, stage
+    assert stage.status is StageStatus.PASSED, stage
     assert [row.pair for row in stage.rows] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
     tokens = sum(device_stage.BATCHES) + device_stage.GREEDY - 1
     for row in stage.rows:
@@ -134,7 +137,7 @@ def test_a_planted_fault_is_seen_in_the_whole_model(
         host, compiler, change, tmp_path / "mutant", variant="fast", only="dk64_dv64|set_rows|get_rows|cpy"
     )
     stage = device_stage.run(session(changed))
-    assert stage.status is Status.FAILED
+    assert stage.status is StageStatus.FAILED
     assert word in stage.reason, stage.reason
     assert "f16/f16" not in stage.reason
 
@@ -151,7 +154,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_single_ops(session: Any, host: Host, program: Callable[[str], Path], few: None) -> None:
     stage = ops.run(session(host, Program(program(backend_ops.PROGRAM))))
-    assert stage.status is Status.PASSED, stage
+    assert stage.status is StageStatus.PASSED, stage
     cpu, there, own = stage.rows[:2], stage.rows[2:4], stage.rows[4:]
     assert [row.backend for row in cpu] == ["CPU", "CPU"]
     assert all(row.dispatches is None for row in cpu)
@@ -168,7 +171,7 @@ def test_a_fault_in_single_ops(
     wrong = Change("kernels/dequantize.h", "v[i + n] = a - b;", "v[i + n] = b - a;", ("quantize",))
     changed = mutant(host, compiler, wrong, tmp_path / "mutant", variant="fast", only="set_rows|get_rows|cpy")
     stage = ops.run(session(changed, Program(program(backend_ops.PROGRAM))))
-    assert stage.status is Status.FAILED
+    assert stage.status is StageStatus.FAILED
     assert "Metal host, GET_ROWS tq3_0" in stage.reason
 
 
@@ -178,7 +181,7 @@ def test_a_refused_op_is_no_pass(
     (tmp_path / "mutant").mkdir()
     changed = mutant(host, compiler, FALL_BACK, tmp_path / "mutant")
     stage = ops.run(session(changed, Program(program(backend_ops.PROGRAM))))
-    assert stage.status is Status.FAILED
+    assert stage.status is StageStatus.FAILED
     row = next(r for r in stage.rows if r.backend == "Metal host" and r.op.startswith("FLASH"))
     assert (row.passed, row.dispatches) == (0, 0)
     assert row.unsupported > 0

@@ -11,9 +11,10 @@ from typing import Any
 from tqforge.adapters.console import Output
 from tqforge.adapters.llama.client import Child
 from tqforge.build.stamp import LoadCheck
+from tqforge.core.cache_types import TQ3_0
+from tqforge.core.pair import Pair
 from tqforge.errors import CrashError, DownloadError, LoadError
 
-CACHE_TYPE = "tq3_0"
 _PROMPT = "The quick brown fox jumps over the lazy dog. The quick brown fox"
 _NEW_TOKENS = 4
 _N_CTX = 256
@@ -43,9 +44,9 @@ def run(request: Request, model: Callable[[], Path], out: Output) -> LoadCheck:
             "fields": int(loaded["fields"]),
             "system": str(loaded["system"]),
         }
-        if CACHE_TYPE not in types:
+        if TQ3_0 not in types:
             raise LoadError(
-                f"The built library loads, but it has no type '{CACHE_TYPE}': the patches are not in it.",
+                f"The built library loads, but it has no type '{TQ3_0}': the patches are not in it.",
                 where=str(request.library),
                 remedy=f"It knows: {', '.join(types)}. Check the series with `tqforge status`, then build again.",
             )
@@ -58,7 +59,7 @@ def run(request: Request, model: Callable[[], Path], out: Output) -> LoadCheck:
             made = _decode(child, request, path)
     return LoadCheck(
         status="passed",
-        pair=f"{CACHE_TYPE}/{CACHE_TYPE}",
+        pair=str(Pair.both(TQ3_0)),
         tokens=made,
         model=path.name,
         seconds=time.monotonic() - start,
@@ -70,7 +71,7 @@ def _decode(child: Child, request: Request, model: Path) -> int:
     """How many tokens came out of a cache of that type; the child refuses logits that are not finite."""
     child.stage = "decode"
     child.call("model", {"path": str(model), "gpu_layers": 999 if request.metal else 0}, timeout=_TIMEOUT)
-    spec = {"k": CACHE_TYPE, "v": CACHE_TYPE, "n_ctx": _N_CTX, "threads": request.threads}
+    spec = {"k": TQ3_0, "v": TQ3_0, "n_ctx": _N_CTX, "threads": request.threads}
     child.call("open", spec, timeout=_TIMEOUT)
     tokens = child.call("tokenize", {"texts": [_PROMPT]}, timeout=_TIMEOUT)["tokens"][0]
     child.call("extend", {"keep": 0, "tokens": tokens}, timeout=_TIMEOUT)

@@ -12,6 +12,7 @@ from tqforge.adapters.llama.client import Child
 from tqforge.build import builder
 from tqforge.build.builder import Built
 from tqforge.context import Context
+from tqforge.core.cache_types import TQ3_0
 from tqforge.core.values import Base
 from tqforge.errors import ConfigError, TqforgeError
 from tqforge.series import apply, lock
@@ -99,7 +100,7 @@ def _ask(ctx: Context, base: Base, built: Built, tree: str) -> BuildState:
         accepts = accepted_types(proc.run([built.bin / _PROBE_PROGRAM, "--help"], timeout=60).stdout)
         bindings = ctx.workspace.bindings(base.name)
         with Child(library=built.bin, bindings=bindings, log=built.folder / "status.log") as child:
-            knows = any(info["name"] == "tq3_0" for info in child.loaded["types"])
+            knows = any(info["name"] == TQ3_0 for info in child.loaded["types"])
     except (proc.ProcessError, OSError, TimeoutError) as error:
         problem = str(error).splitlines()[0]
     except TqforgeError as error:

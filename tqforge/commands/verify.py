@@ -19,7 +19,10 @@ from tqforge.context import Context
 from tqforge.errors import ExitCode
 from tqforge.report.render import html, models_page
 from tqforge.report.render.terminal import screen
-from tqforge.report.schema.report import BuildKeys, Report, Stage, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.provenance import BuildProvenance
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import Stage
 from tqforge.verify import run as running
 from tqforge.verify.pairs import check_lengths, check_model
 from tqforge.verify.programs import Workshop
@@ -132,7 +135,7 @@ def _verify(ctx: Context, settings: Settings, target: Target, subject: _Subject,
     if outcome.error:
         ctx.out.problem(outcome.error)
         return int(outcome.error.code)
-    good = report.status in (Status.PASSED, Status.DEFERRED)
+    good = report.status in (StageStatus.PASSED, StageStatus.SKIPPED)
     return int(ExitCode.OK if good else ExitCode.CHECK_FAILED)
 
 
@@ -153,14 +156,14 @@ def _target(ctx: Context, where: Where) -> Target:
     base = load_base(where.base)
     bindings = where.bindings or ctx.workspace.bindings(base.name)
     if where.library is not None:
-        keys = BuildKeys(
+        keys = BuildProvenance(
             base=base.name, commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
         )
         named = where.library.absolute()
         return Target(library=named, bindings=bindings.absolute(), keys=keys, gpu=bool(where.metal))
     built = builder.find(ctx, base.name, metal=where.metal)
     stamp = built.stamp
-    keys = BuildKeys(
+    keys = BuildProvenance(
         base=stamp.base,
         commit=stamp.commit,
         tree=stamp.tree,

@@ -15,12 +15,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tqforge.core.cache_types import TQ3_0_BLOCK, TQ3_0_BLOCK_BYTES
+
 Floats = NDArray[np.float32]
 Codes = NDArray[np.uint8]
 Packed = NDArray[np.uint8]
 
-BLOCK: Final = 32
-BLOCK_BYTES: Final = 14
+BLOCK: Final = TQ3_0_BLOCK
+BLOCK_BYTES: Final = TQ3_0_BLOCK_BYTES
 BITS: Final = 8 * BLOCK_BYTES / BLOCK
 CENTROIDS: Final = np.array([-2.1519, -1.3439, -0.7560, -0.2451, 0.2451, 0.7560, 1.3439, 2.1519], dtype=np.float32)
 BOUNDARIES: Final = np.array([-1.7479, -1.0500, -0.5005, 0.0, 0.5005, 1.0500, 1.7479], dtype=np.float32)

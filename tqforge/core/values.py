@@ -1,4 +1,4 @@
-"""The words of the design as frozen values: base, archive, patch, series, pair."""
+"""Frozen values shared by all layers: base, archive, model, checkout, host and tools."""
 
 from __future__ import annotations
 
@@ -79,25 +79,6 @@ class Prepared:
     series_sha256: str
     patches: tuple[AppliedPatch, ...]
     reused: bool  # nothing had to be done: the checkout already stood at this tree
-
-
-@dataclass(frozen=True, order=True)
-class Pair:
-    """A K type and a V type by ggml name, written `q8_0/tq3_0`; one name stands for both."""
-
-    k: str
-    v: str
-
-    @classmethod
-    def parse(cls, text: str) -> Pair:
-        """`q8_0/tq3_0` or `q8_0`. Raises ValueError with the reason."""
-        parts = [part.strip() for part in text.split("/")]
-        if len(parts) > 2 or not all(parts):
-            raise ValueError(f"'{text}' is not a K/V pair like q8_0/tq3_0")
-        return cls(parts[0], parts[-1])
-
-    def __str__(self) -> str:
-        return f"{self.k}/{self.v}"
 
 
 @dataclass(frozen=True, kw_only=True)

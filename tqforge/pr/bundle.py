@@ -66,7 +66,9 @@ def facts(base: Base, parts: Sequence[Part], runs: Runs) -> str:
     ]
     lines += _table(("run", "backend", "operation", "passed", "failed", "not supported"), ops)
     lines += ["## Speed", ""]
-    speed = [(run, row.pair, row.phase, str(row.depth), f"{row.rate.value:.2f}") for run, row in evidence.speed(runs)]
+    speed = [
+        (run, str(row.pair), row.phase, str(row.depth), f"{row.rate.value:.2f}") for run, row in evidence.speed(runs)
+    ]
     lines += _table(("run", "K/V", "phase", "depth", "tokens/s"), speed)
     lines += ["## Machines and models of the runs", ""]
     keys = [

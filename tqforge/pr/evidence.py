@@ -10,11 +10,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from tqforge.core.cache_types import TQ3_0
 from tqforge.pr.redact import without_paths
 from tqforge.pr.rules import State
-from tqforge.report.schema.report import OpsStage, QualityStage, Report, SpeedStage, Status
-
-TYPE = "tq3_0"
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import OpsStage, QualityStage, SpeedStage
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,12 @@ def states(runs: Runs) -> dict[str, State]:
 
 def _of_rows(stage: str, rows: Sequence[Any]) -> State:
     pairs = sorted({row.pair for row in rows})
-    ours, others = [pair for pair in pairs if TYPE in pair], [pair for pair in pairs if TYPE not in pair]
+    ours, others = [p for p in pairs if p.has_tq3_0], [str(p) for p in pairs if not p.has_tq3_0]
     if not ours:
-        return State(False, f"missing: no recorded run of this tree with a passed stage '{stage}' and {TYPE}")
+        return State(False, f"missing: no recorded run of this tree with a passed stage '{stage}' and {TQ3_0}")
     if len(others) < 2:
-        return State(False, f"missing: types of similar size beside {', '.join(ours)} in the same run")
-    return State(True, f"FACTS.md: {', '.join(pairs)}")
+        return State(False, f"missing: types of similar size beside {', '.join(map(str, ours))} in the same run")
+    return State(True, f"FACTS.md: {', '.join(map(str, pairs))}")
 
 
 def _ops_state(runs: Runs) -> State:
@@ -110,7 +111,9 @@ def _is_proven(verdict: str) -> bool:
     return verdict == "proven" or verdict.startswith("cannot be dropped alone; red")
 
 
-def _stages(runs: Runs, kind: type[Any], states: Sequence[Status] = (Status.PASSED,)) -> Iterable[tuple[str, Any]]:
+def _stages(
+    runs: Runs, kind: type[Any], states: Sequence[StageStatus] = (StageStatus.PASSED,)
+) -> Iterable[tuple[str, Any]]:
     for name, report in runs.reports:
         for stage in report.stages:
             if isinstance(stage, kind) and stage.status in states:
@@ -119,7 +122,7 @@ def _stages(runs: Runs, kind: type[Any], states: Sequence[Status] = (Status.PASS
 
 def quality(runs: Runs) -> list[tuple[str, Any]]:
     """A stage that failed measured as well: it found a pair that breaks its model, and that is a fact to show."""
-    stages = _stages(runs, QualityStage, (Status.PASSED, Status.FAILED))
+    stages = _stages(runs, QualityStage, (StageStatus.PASSED, StageStatus.FAILED))
     return [(name, row) for name, stage in stages for row in stage.rows]
 
 

@@ -7,24 +7,24 @@ import unicodedata
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from tqforge.report.schema.report import Interval, Status
+from tqforge.report.schema.base import Interval, StageStatus
 
 NONE = "\N{EN DASH}"
 
 #: One sign and one word per status, so that colour is never the only carrier.
 STATUS_SIGN = {
-    Status.PASSED: "\N{CHECK MARK}",
-    Status.FAILED: "\N{BALLOT X}",
-    Status.INCONCLUSIVE: "?",
-    Status.DEFERRED: "\N{HORIZONTAL ELLIPSIS}",
-    Status.ERROR: "!",
+    StageStatus.PASSED: "\N{CHECK MARK}",
+    StageStatus.FAILED: "\N{BALLOT X}",
+    StageStatus.INCONCLUSIVE: "?",
+    StageStatus.SKIPPED: "\N{HORIZONTAL ELLIPSIS}",
+    StageStatus.ERROR: "!",
 }
 STATUS_WORD = {
-    Status.PASSED: "held",
-    Status.FAILED: "fell short",
-    Status.INCONCLUSIVE: "inconclusive",
-    Status.DEFERRED: "deferred",
-    Status.ERROR: "broke off",
+    StageStatus.PASSED: "passed",
+    StageStatus.FAILED: "failed",
+    StageStatus.INCONCLUSIVE: "inconclusive",
+    StageStatus.SKIPPED: "skipped",
+    StageStatus.ERROR: "error",
 }
 STAGE_TITLE = {
     "source": "Source",

@@ -11,7 +11,7 @@ from tqforge.adapters import toolchain
 from tqforge.adapters.llama.child import extra_libraries
 from tqforge.build import metal_emulator
 from tqforge.verify.programs import Workshop
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.session import Session, SkippedError
 
 NAME = metal_emulator.DEVICE
 _NO_BUILD = "the library was given by its path: neither its source nor its test programs are known"
@@ -46,9 +46,9 @@ class Device:
 
 
 def workshop(session: Session) -> Workshop:
-    """Raises DeferredError for a library given by its path."""
+    """Raises SkippedError for a library given by its path."""
     if session.target.workshop is None:
-        raise DeferredError(_NO_BUILD, "Leave --library out to verify the build of `tqforge build`.")
+        raise SkippedError(_NO_BUILD, "Leave --library out to verify the build of `tqforge build`.")
     return session.target.workshop
 
 
@@ -70,11 +70,11 @@ def host_title(environment: Mapping[str, str]) -> str:
 
 
 def find(session: Session) -> Device:
-    """The device of this machine; a Metal host is compiled if need be. Raises DeferredError with reason and remedy."""
+    """The device of this machine; a Metal host is compiled if need be. Raises SkippedError with reason and remedy."""
     shop = workshop(session)
     reason, remedy = why_none(session, toolchain.host().system)
     if reason:
-        raise DeferredError(reason, remedy)
+        raise SkippedError(reason, remedy)
     if session.target.gpu:
         return Device(title="Metal")
     return Device(title=host_title(os.environ), folder=shop.host(metal_emulator.verification(session.facts.head_k)))

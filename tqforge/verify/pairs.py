@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tqforge.adapters.gguf_io import ModelFacts
-from tqforge.core.values import Pair
+from tqforge.core.cache_types import CACHE_TYPES, UNQUANTIZED
+from tqforge.core.pair import Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, ModelError
-
-#: What llama.cpp takes for a cache, ours among them. A library knows many more types that weights are stored in.
-CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "iq4_nl", "q4_1", "q4_0", "tq3_0")
-_PLAIN = ("f32", "f16", "bf16")
 
 
 def check_model(facts: ModelFacts) -> None:
@@ -44,7 +41,7 @@ def check_pair(pair: Pair, facts: ModelFacts, blocks: Mapping[str, int]) -> None
                 where=str(facts.path),
                 remedy=f"Choose from: {fitting or 'f16'}.",
             )
-    if facts.mla and any(name not in _PLAIN for name in (pair.k, pair.v)):
+    if facts.mla and any(name not in UNQUANTIZED for name in (pair.k, pair.v)):
         raise CacheTypeError(
             f"The model stores one latent vector instead of K and V (MLA); {pair} is not tested with it.",
             where=str(facts.path),

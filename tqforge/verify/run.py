@@ -15,24 +15,21 @@ from tqforge.adapters import toolchain
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.errors import TqforgeError
 from tqforge.report.judge.recommend import advise
-from tqforge.report.schema.report import (
+from tqforge.report.schema.base import ErrorRecord, StageStatus
+from tqforge.report.schema.provenance import Machine, ModelProvenance, RunSettings
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import (
     CheckStage,
     DeviceStage,
-    Failure,
-    Machine,
     MemoryStage,
-    ModelKeys,
     NeedleStage,
     OpsStage,
     PlanStage,
     QualityStage,
-    Report,
-    RunSettings,
     SpeedStage,
     Stage,
-    Status,
 )
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.settings import N_BATCH
 from tqforge.verify.stages import codec, memory, placement, plan, source
 from tqforge.verify.stages.device import stage as device
@@ -42,7 +39,7 @@ from tqforge.verify.stages.quality import stage as quality
 from tqforge.verify.stages.speed import stage as speed
 
 #: One entry per stage, in the order they run: how it runs, and an empty record for when it could not.
-STAGES: dict[str, tuple[Callable[[Session], Stage], Callable[[Status], Stage]]] = {
+STAGES: dict[str, tuple[Callable[[Session], Stage], Callable[[StageStatus], Stage]]] = {
     "source": (source.run, lambda status: CheckStage(name="source", status=status)),
     "codec": (codec.run, lambda status: CheckStage(name="codec", status=status)),
     "ops": (ops.run, lambda status: OpsStage(status=status)),
@@ -54,11 +51,11 @@ STAGES: dict[str, tuple[Callable[[Session], Stage], Callable[[Status], Stage]]] 
     "plan": (plan.run, lambda status: PlanStage(status=status)),
     "speed": (speed.run, lambda status: SpeedStage(status=status)),
 }
-_WORST_FIRST = (Status.ERROR, Status.FAILED, Status.INCONCLUSIVE)
+_WORST_FIRST = (StageStatus.ERROR, StageStatus.FAILED, StageStatus.INCONCLUSIVE)
 
 
 @dataclass
-class Outcome:
+class RunResult:
     """The stages that ran, the first error, and whether the user broke off."""
 
     stages: list[Stage] = field(default_factory=list)
@@ -66,9 +63,9 @@ class Outcome:
     interrupted: KeyboardInterrupt | None = None
 
 
-def run_stages(session: Session, after: Callable[[list[Stage]], object]) -> Outcome:
+def run_stages(session: Session, after: Callable[[list[Stage]], object]) -> RunResult:
     """Run the stages of the settings. `after` is called after each one with all that ran so far."""
-    outcome = Outcome()
+    outcome = RunResult()
     for name in session.settings.stages:
         if outcome.interrupted:
             break
@@ -79,38 +76,36 @@ def run_stages(session: Session, after: Callable[[list[Stage]], object]) -> Outc
     return outcome
 
 
-def _run_one(session: Session, name: str, outcome: Outcome) -> Stage:
+def _run_one(session: Session, name: str, outcome: RunResult) -> Stage:
     action, empty = STAGES[name]
     latest: list[Stage] = []
     session.on_partial(lambda stage: latest.__setitem__(slice(None), [stage]))
     started = time.monotonic()
     try:
         stage = action(session)
-    except DeferredError as put_off:
-        stage = empty(Status.DEFERRED).model_copy(update={"reason": put_off.reason, "remedy": put_off.remedy})
+    except SkippedError as put_off:
+        stage = empty(StageStatus.SKIPPED).model_copy(update={"reason": put_off.reason, "remedy": put_off.remedy})
     except TqforgeError as error:
         outcome.error = outcome.error or error
-        failure = Failure(
-            kind=type(error).__name__, code=int(error.code), what=error.what, where=error.where, remedy=error.remedy
-        )
-        changes = {"status": Status.ERROR, "reason": error.what, "remedy": error.remedy, "error": failure}
-        stage = (latest[0] if latest else empty(Status.ERROR)).model_copy(update=changes)
+        record = ErrorRecord.of(error)
+        changes = {"status": StageStatus.ERROR, "reason": error.what, "remedy": error.remedy, "error": record}
+        stage = (latest[0] if latest else empty(StageStatus.ERROR)).model_copy(update=changes)
     except KeyboardInterrupt as stop:
         outcome.interrupted = stop
-        changes = {"status": Status.INCONCLUSIVE, "reason": "interrupted before its end"}
-        stage = (latest[0] if latest else empty(Status.INCONCLUSIVE)).model_copy(update=changes)
+        changes = {"status": StageStatus.INCONCLUSIVE, "reason": "interrupted before its end"}
+        stage = (latest[0] if latest else empty(StageStatus.INCONCLUSIVE)).model_copy(update=changes)
     finally:
         session.on_partial(None)
     return stage.model_copy(update={"seconds": round(time.monotonic() - started, 2)})
 
 
-def status_of(stages: list[Stage]) -> Status:
+def status_of(stages: list[Stage]) -> StageStatus:
     """The worst that came out. What was put off never passes by itself: at least one stage must have."""
     seen = {stage.status for stage in stages}
     for status in _WORST_FIRST:
         if status in seen:
             return status
-    return Status.PASSED if Status.PASSED in seen else Status.DEFERRED
+    return StageStatus.PASSED if StageStatus.PASSED in seen else StageStatus.SKIPPED
 
 
 def report(session: Session, stages: list[Stage], *, command: tuple[str, ...], started: datetime) -> Report:
@@ -123,11 +118,11 @@ def report(session: Session, stages: list[Stage], *, command: tuple[str, ...], s
         seconds=round((datetime.now(UTC) - started).total_seconds(), 2),
         status=status_of(stages),
         profile=settings.profile,
-        pairs=tuple(str(pair) for pair in settings.with_control),
+        pairs=settings.with_control,
         seeds=settings.seeds,
         machine=machine(),
         build=session.target.keys,
-        model=model_keys(session.facts, session.model_sha256),
+        model=model_provenance(session.facts, session.model_sha256),
         settings=RunSettings(threads=settings.threads, n_batch=N_BATCH, gpu_layers=session.gpu_layers),
         asked=tuple(settings.stages),
         stages=tuple(stages),
@@ -147,8 +142,8 @@ def machine() -> Machine:
     )
 
 
-def model_keys(facts: ModelFacts, sha256: str) -> ModelKeys:
-    return ModelKeys(
+def model_provenance(facts: ModelFacts, sha256: str) -> ModelProvenance:
+    return ModelProvenance(
         name=facts.name,
         file=facts.path.name,
         sha256=sha256,

@@ -11,14 +11,15 @@ from typing import Any
 from tqforge.adapters.console import Meter, Output
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.client import Child, search_path
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import BuildKeys, Stage
+from tqforge.core.pair import Pair
+from tqforge.report.schema.provenance import BuildProvenance
+from tqforge.report.schema.stages import Stage
 from tqforge.verify.pairs import check_pair
 from tqforge.verify.programs import Workshop
 from tqforge.verify.settings import N_BATCH, Settings
 
 
-class DeferredError(Exception):
+class SkippedError(Exception):
     """A stage cannot run here, for this reason; nothing is wrong."""
 
     def __init__(self, reason: str, remedy: str = "") -> None:
@@ -32,7 +33,7 @@ class Target:
 
     library: Path
     bindings: Path
-    keys: BuildKeys
+    keys: BuildProvenance
     gpu: bool
     checkout: Path | None = None
     expected_tree: str | None = None

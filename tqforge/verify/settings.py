@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import UsageError
 
 Profile = Literal["quick", "full", "custom"]
@@ -15,7 +15,6 @@ Profile = Literal["quick", "full", "custom"]
 STAGES = ("source", "codec", "ops", "placement", "device", "memory", "needle", "quality", "plan", "speed")
 #: Minutes by themselves: --full, --stage (speed: or `tqforge bench`).
 _LONG = ("ops", "placement", "device", "speed")
-CONTROL = Pair("f16", "f16")
 DEFAULT_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
 #: With stock's own type of nearly as many bits as q8_0/tq3_0.
 FULL_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q5_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
@@ -57,7 +56,7 @@ class Settings:
     @property
     def with_control(self) -> tuple[Pair, ...]:
         """The pairs, f16 first: everything is judged against it."""
-        return (CONTROL, *(pair for pair in self.pairs if pair != CONTROL))
+        return (F16, *(pair for pair in self.pairs if pair != F16))
 
 
 QUICK = Settings(

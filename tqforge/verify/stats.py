@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from tqforge.report.schema.report import Interval
+from tqforge.report.schema.base import Interval
 
 Floats = NDArray[np.float64]
 _Z95 = 1.959963984540054

@@ -6,7 +6,9 @@ import pytest
 from synthetic_report import report
 
 from tqforge.pr import evidence
-from tqforge.report.schema.report import OpsRow, OpsStage, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.rows import OpsRow
+from tqforge.report.schema.stages import OpsStage
 
 CPU = OpsRow(backend="CPU", op="CPY tq3_0", passed=20, failed=0, unsupported=0)
 HOST = OpsRow(backend="Metal host", op="CPY tq3_0", passed=7, failed=0, unsupported=13, dispatches=7)
@@ -23,7 +25,7 @@ OWN = OpsRow(backend="Metal host, watched", op="x", passed=9, failed=0, unsuppor
     ],
 )
 def test_the_metal_host_is_no_second_backend(rows: tuple[OpsRow, ...], met: bool, word: str) -> None:
-    whole = report(stages=(OpsStage(status=Status.PASSED, rows=rows),))
+    whole = report(stages=(OpsStage(status=StageStatus.PASSED, rows=rows),))
     runs = evidence.Runs(reports=(("run", whole),), proofs=(), stale=(), files=())
     state = evidence.states(runs)["ops"]
     assert state.filled is met

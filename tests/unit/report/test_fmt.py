@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tqforge.report import fmt
-from tqforge.report.schema.report import Interval
+from tqforge.report.schema.base import Interval
 
 
 @pytest.mark.parametrize(

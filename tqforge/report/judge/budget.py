@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tqforge.core.pair import F16, Pair
 from tqforge.report import fmt
-from tqforge.report.schema.rows import Need, PairVerdict, PlanRow, Recommendation
+from tqforge.report.schema.rows import MemoryNeed, PairVerdict, PlanRow, Recommendation
 
 GIB = 1 << 30
-CONTROL = "f16/f16"
 #: Of the memory of a Mac that its GPU gets: the driver's own limit (recommendedMaxWorkingSetSize) by size of memory.
 MAC_SMALL, MAC_LARGE, MAC_BOUND = 2 / 3, 3 / 4, 36 * GIB
 #: Elsewhere the system and other programs keep a fifth.
@@ -47,7 +47,7 @@ def readable(size: int) -> int:
     return -(-size // step) * step
 
 
-def need(row: PlanRow) -> Need:
+def need(row: PlanRow) -> MemoryNeed:
     """As measured where it was, else as planned."""
     return row.measured or row.planned
 
@@ -63,16 +63,16 @@ def default_budgets(rows: Sequence[PlanRow], grant: Grant) -> tuple[int, ...]:
 
 def recommend(
     rows: Sequence[PlanRow],
-    verdicts: Mapping[str, PairVerdict],
-    closeness: Sequence[str],
+    verdicts: Mapping[Pair, PairVerdict],
+    closeness: Sequence[Pair],
     budget: int,
     grant: Grant,
 ) -> Recommendation:
     """The closest to f16 among the safe pairs that fit. `rows` are of one length, `closeness` orders measured pairs."""
     usable = grant.usable(budget)
     by_pair = {row.pair: row for row in rows}
-    order = [pair for pair in (CONTROL, *closeness) if pair in by_pair]
-    safe = [pair for pair in order if pair == CONTROL or verdicts[pair].level == "safe"]
+    order = [pair for pair in (F16, *closeness) if pair in by_pair]
+    safe = [pair for pair in order if pair == F16 or verdicts[pair].level == "safe"]
     fits = [pair for pair in safe if need(by_pair[pair]).total <= usable]
     n_ctx = rows[0].n_ctx if rows else 0
     made = Recommendation(budget=budget, usable=usable, n_ctx=n_ctx, pair=None, need=None)
@@ -87,17 +87,17 @@ def recommend(
 
 
 def _why(
-    pair: str, by_pair: Mapping[str, PlanRow], verdicts: Mapping[str, PairVerdict], safe: Sequence[str], usable: int
+    pair: Pair, by_pair: Mapping[Pair, PlanRow], verdicts: Mapping[Pair, PairVerdict], safe: Sequence[Pair], usable: int
 ) -> str:
     closer = safe[: safe.index(pair)]
-    if pair == CONTROL:
+    if pair == F16:
         return "f16 itself fits, nothing is lost"
     parts = [f"safe on this model: {verdicts[pair].why}"]
     if not verdicts[pair].needles:
         parts.append("by its KL alone, no needles were tried")
     if closer:
         least = min(need(by_pair[one]).total for one in closer)
-        what = f"what is closer to f16 ({fmt.listing(closer)}) needs {fmt.size(least)} or more"
+        what = f"what is closer to f16 ({fmt.listing(map(str, closer))}) needs {fmt.size(least)} or more"
         parts.append(f"{what}, {fmt.size(usable)} can be used")
     smaller = [one for one, row in by_pair.items() if one in verdicts and one not in safe
                and need(row).total < need(by_pair[pair]).total]  # fmt: skip
@@ -107,7 +107,9 @@ def _why(
     return "; ".join(parts)
 
 
-def _none(by_pair: Mapping[str, PlanRow], verdicts: Mapping[str, PairVerdict], safe: Sequence[str], usable: int) -> str:
+def _none(
+    by_pair: Mapping[Pair, PlanRow], verdicts: Mapping[Pair, PairVerdict], safe: Sequence[Pair], usable: int
+) -> str:
     least = min(safe, key=lambda pair: need(by_pair[pair]).total)
     reason = f"the smallest safe pair, {least}, needs {fmt.size(need(by_pair[least]).total)}"
     unsafe = [

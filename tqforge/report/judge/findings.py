@@ -9,7 +9,9 @@ from enum import StrEnum
 from tqforge.report.fmt import STAGE_TITLE, STATUS_SIGN, STATUS_WORD, ending, line, listing, plural, sentence
 from tqforge.report.judge import pair_levels, quality, stages
 from tqforge.report.judge.select import effective, missing_stages, observations, plan_stage, unreached_stages
-from tqforge.report.schema.report import CheckStage, OpsStage, Report, Stage, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import CheckStage, OpsStage, Stage
 
 
 class Kind(StrEnum):
@@ -18,14 +20,14 @@ class Kind(StrEnum):
     SHORT = "short"
     SHOWN = "shown"
     ADVICE = "advice"
-    DEFERRED = "deferred"
+    SKIPPED = "skipped"
 
 
 KIND_TITLE = {
-    Kind.SHORT: "What fell short",
-    Kind.SHOWN: "What was shown",
-    Kind.ADVICE: "What the figures suggest",
-    Kind.DEFERRED: "What was deferred, and why",
+    Kind.SHORT: "Problems",
+    Kind.SHOWN: "Results",
+    Kind.ADVICE: "Recommendations",
+    Kind.SKIPPED: "Skipped, and why",
 }
 
 
@@ -75,7 +77,7 @@ def marks(report: Report) -> list[Mark]:
     found = []
     for stage in report.stages:
         state = effective(stage)
-        if state is Status.PASSED and stage.name in lossy:
+        if state is StageStatus.PASSED and stage.name in lossy:
             found.append(Mark("losses", "~", "losses measured"))
         else:
             found.append(Mark(state.value, STATUS_SIGN[state], STATUS_WORD[state]))
@@ -86,14 +88,14 @@ def headline(report: Report) -> Headline:
     """The worst that happened decides; neither a recorded status nor a stage that passed can hide a loss."""
     found = findings(report)
     lossy = {finding.stage for finding in found if finding.kind is Kind.SHORT}
-    states: dict[str, Status] = {stage.name: effective(stage) for stage in report.stages}
-    held = [name for name, state in states.items() if state is Status.PASSED and name not in lossy]
-    losses = [name for name, state in states.items() if state is Status.PASSED and name in lossy]
+    states: dict[str, StageStatus] = {stage.name: effective(stage) for stage in report.stages}
+    held = [name for name, state in states.items() if state is StageStatus.PASSED and name not in lossy]
+    losses = [name for name, state in states.items() if state is StageStatus.PASSED and name in lossy]
     late = unreached_stages(report)
     text = _sentences(states, held, losses, late)
-    if Status.ERROR in states.values() or report.status is Status.ERROR:
+    if StageStatus.ERROR in states.values() or report.status is StageStatus.ERROR:
         return Headline(Tone.BAD, "Broke off", text)
-    if Status.FAILED in states.values() or report.status is Status.FAILED:
+    if StageStatus.FAILED in states.values() or report.status is StageStatus.FAILED:
         return Headline(Tone.BAD, "Fell short", text)
     if late:
         return Headline(Tone.MIXED, "Unfinished", text)
@@ -109,29 +111,29 @@ def _title(stage: str) -> str:
     return STAGE_TITLE.get(stage, line(stage))
 
 
-def _sentences(states: dict[str, Status], held: list[str], losses: list[str], late: list[str]) -> str:
-    def named(status: Status) -> list[str]:
+def _sentences(states: dict[str, StageStatus], held: list[str], losses: list[str], late: list[str]) -> str:
+    def named(status: StageStatus) -> list[str]:
         return [name for name, state in states.items() if state is status]
 
     parts = (
-        (named(Status.ERROR), "The run broke off in {}"),
-        (named(Status.FAILED), "{} fell short"),
+        (named(StageStatus.ERROR), "The run broke off in {}"),
+        (named(StageStatus.FAILED), "{} fell short"),
         (losses, "{} ran to the end and measured losses"),
         (held, "{} held"),
-        (named(Status.INCONCLUSIVE), "{} came to no conclusion"),
-        (named(Status.DEFERRED), "{} could not run here"),
+        (named(StageStatus.INCONCLUSIVE), "{} came to no conclusion"),
+        (named(StageStatus.SKIPPED), "{} could not run here"),
         (late, "{} did not come to its turn" if len(late) == 1 else "{} did not come to their turn"),
     )
     sentences = [
         sentence(form.format(listing(_title(name).lower() for name in names))) for names, form in parts if names
     ]
-    if not held and not losses and not named(Status.FAILED):
+    if not held and not losses and not named(StageStatus.FAILED):
         sentences.append("Nothing was shown in this run")
     return " ".join(ending(part) for part in sentences)
 
 
 def findings(report: Report) -> list[Finding]:
-    """Every finding, in the order of reading: short, shown, advice, deferred; inside it by stage."""
+    """Every finding, in the order of reading: problems, results, recommendations, skipped."""
     found = [finding for stage in report.stages for finding in _of_stage(report, stage)]
     found += [Finding(Kind.ADVICE, stage, text) for stage, text in _advice(report)]
     late = [_title(name).lower() for name in unreached_stages(report)]
@@ -139,7 +141,7 @@ def findings(report: Report) -> list[Finding]:
         found.append(Finding(Kind.SHORT, "", f"The run ended before it came to: {listing(late)}."))
     absent = [STAGE_TITLE[name].lower() for name in missing_stages(report)]
     if absent:
-        found.append(Finding(Kind.DEFERRED, "", f"This run was not asked for: {listing(absent)}."))
+        found.append(Finding(Kind.SKIPPED, "", f"This run was not asked for: {listing(absent)}."))
     rank = {kind: place for place, kind in enumerate(Kind)}
     return sorted(found, key=lambda finding: rank[finding.kind])
 
@@ -180,16 +182,16 @@ def _state(stage: Stage) -> Iterator[Finding]:
     """What the stage says of itself, where that is more than "it ran"."""
     why = _why(stage)
     match effective(stage):
-        case Status.ERROR:
+        case StageStatus.ERROR:
             done = observations(stage)
             yield Finding(Kind.SHORT, stage.name, f"Broke off after {plural(done, 'observation')}. {why}".strip())
-        case Status.FAILED if why:
+        case StageStatus.FAILED if why:
             yield Finding(Kind.SHORT, stage.name, why)
-        case Status.DEFERRED:
-            yield Finding(Kind.DEFERRED, stage.name, why or "No reason was recorded.")
-        case Status.INCONCLUSIVE if stage.status is Status.PASSED:
+        case StageStatus.SKIPPED:
+            yield Finding(Kind.SKIPPED, stage.name, why or "No reason was recorded.")
+        case StageStatus.INCONCLUSIVE if stage.status is StageStatus.PASSED:
             yield Finding(Kind.SHORT, stage.name, "Recorded as passed without a single observation: it shows nothing.")
-        case Status.INCONCLUSIVE:
+        case StageStatus.INCONCLUSIVE:
             yield Finding(Kind.SHORT, stage.name, f"No conclusion. {why or 'No reason was recorded.'}")
         case _:
             return
@@ -207,7 +209,7 @@ def _why(stage: Stage) -> str:
 def _unsettled_checks(stage: CheckStage) -> Iterator[Finding]:
     for check in stage.checks:
         reason = ending(line(check.reason)) or "No reason was recorded."
-        if check.status is Status.DEFERRED:
-            yield Finding(Kind.DEFERRED, stage.name, f"{line(check.name)}: {reason}")
-        elif check.status is Status.INCONCLUSIVE:
+        if check.status is StageStatus.SKIPPED:
+            yield Finding(Kind.SKIPPED, stage.name, f"{line(check.name)}: {reason}")
+        elif check.status is StageStatus.INCONCLUSIVE:
             yield Finding(Kind.SHORT, stage.name, f"{line(check.name)} came to no conclusion. {reason}")

@@ -6,8 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tqforge.core.pair import Pair
 from tqforge.report.judge.select import pair_order, stages_of
-from tqforge.report.schema.report import NeedleCell, NeedleStage, NeedleSummary, Outcome, Report
+from tqforge.report.schema.base import CellOutcome
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import NeedleCell, NeedleSummary
+from tqforge.report.schema.stages import NeedleStage
 
 NO_NEEDLE = "no-needle"
 
@@ -42,19 +46,19 @@ class Tally:
 
 def tally(cells: Iterable[NeedleCell]) -> Tally:
     """Count cells; the score is the mean over judged cells only."""
-    number: dict[Outcome, int] = defaultdict(int)
+    number: dict[CellOutcome, int] = defaultdict(int)
     scores = []
     for cell in cells:
         number[cell.outcome] += 1
-        if cell.outcome in (Outcome.HIT, Outcome.PARTIAL, Outcome.MISS):
-            fallback = {Outcome.HIT: 1.0, Outcome.PARTIAL: 0.5, Outcome.MISS: 0.0}[cell.outcome]
+        if cell.outcome in (CellOutcome.HIT, CellOutcome.PARTIAL, CellOutcome.MISS):
+            fallback = {CellOutcome.HIT: 1.0, CellOutcome.PARTIAL: 0.5, CellOutcome.MISS: 0.0}[cell.outcome]
             scores.append(fallback if cell.score is None else cell.score)
     return Tally(
-        number[Outcome.HIT],
-        number[Outcome.PARTIAL],
-        number[Outcome.MISS],
-        number[Outcome.INCONCLUSIVE],
-        number[Outcome.ERROR],
+        number[CellOutcome.HIT],
+        number[CellOutcome.PARTIAL],
+        number[CellOutcome.MISS],
+        number[CellOutcome.INCONCLUSIVE],
+        number[CellOutcome.ERROR],
         sum(scores) / len(scores) if scores else None,
     )
 
@@ -78,7 +82,7 @@ def together(tallies: Iterable[Tally]) -> Tally:
 class NeedleMap:
     """The cells of one pair (or of one control): rows are lengths, columns are depths."""
 
-    pair: str
+    pair: Pair
     control: str
     depths: tuple[float, ...]
     rows: tuple[tuple[int, tuple[Tally, ...]], ...]
@@ -102,7 +106,7 @@ def needle_maps(report: Report) -> list[NeedleMap]:
     lengths = sorted({cell.length for cell in cells}.union(*(stage.lengths for stage in stages)))
     depths = tuple(sorted({cell.depth for cell in asked}.union(*(stage.depths for stage in stages))))
     order = pair_order(report)
-    groups: dict[tuple[str, str], list[NeedleCell]] = defaultdict(list)
+    groups: dict[tuple[Pair, str], list[NeedleCell]] = defaultdict(list)
     for cell in cells:
         groups[cell.pair, cell.control].append(cell)
     rank = {"f16": 0, "none": 1, NO_NEEDLE: 2}
@@ -111,7 +115,7 @@ def needle_maps(report: Report) -> list[NeedleMap]:
 
 
 def _needle_map(
-    key: tuple[str, str], cells: list[NeedleCell], lengths: list[int], depths: tuple[float, ...]
+    key: tuple[Pair, str], cells: list[NeedleCell], lengths: list[int], depths: tuple[float, ...]
 ) -> NeedleMap:
     """Without depths (there is no needle) a row is a single place."""
     rows = []
@@ -122,7 +126,7 @@ def _needle_map(
     return NeedleMap(key[0], key[1], depths, tuple(rows), tally(cells))
 
 
-def needle_summary(report: Report, pair: str) -> NeedleSummary | None:
+def needle_summary(report: Report, pair: Pair) -> NeedleSummary | None:
     """The recorded summary of a pair over all lengths."""
     summaries = (summary for stage in stages_of(report, NeedleStage) for summary in stage.summaries)
     return next((summary for summary in summaries if summary.pair == pair and summary.length is None), None)

@@ -6,24 +6,26 @@ bound leaves the pair undecided: more tokens or more seeds decide it.
 
 from __future__ import annotations
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, select, thresholds
 from tqforge.report.judge.needles import Tally
 from tqforge.report.judge.quality import quality_name
-from tqforge.report.judge.thresholds import Level
-from tqforge.report.schema.report import Interval, PairVerdict, QualityRow, Recommendation, Report
+from tqforge.report.schema.base import Interval, PairLevel
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import PairVerdict, QualityRow, Recommendation
 
 SIGN = {
-    Level.SAFE: "\N{CHECK MARK}",
-    Level.UNDECIDED: "?",
-    Level.LOSSY: "~",
-    Level.UNSAFE: "\N{BALLOT X}",
+    PairLevel.SAFE: "\N{CHECK MARK}",
+    PairLevel.UNDECIDED: "?",
+    PairLevel.LOSSY: "~",
+    PairLevel.UNSAFE: "\N{BALLOT X}",
 }
 
 
 def judge(report: Report) -> list[PairVerdict]:
     """One verdict per pair that was compared with f16, the smallest cache first."""
-    hardest: dict[tuple[str, bool], QualityRow] = {}
+    hardest: dict[tuple[Pair, bool], QualityRow] = {}
     for row in select.quality_rows(report):
         key = row.pair, row.unrotated
         if not row.is_floor and (key not in hardest or not row.kl.value <= hardest[key].kl.value):
@@ -35,7 +37,7 @@ def judge(report: Report) -> list[PairVerdict]:
     return sorted(made, key=lambda one: (one.bits, quality_name(one)))
 
 
-def _rate(report: Report, pair: str) -> Interval | None:
+def _rate(report: Report, pair: Pair) -> Interval | None:
     summary = needles.needle_summary(report, pair)
     return summary.rate if summary else None
 
@@ -49,7 +51,7 @@ def _judge(row: QualityRow, needles: Tally | None, rate: Interval | None) -> Pai
     return PairVerdict(
         pair=row.pair,
         bits=row.bits,
-        level=thresholds.worst(reached).value,
+        level=thresholds.worst(reached),
         why=", ".join(why),
         needles=needles.n if needles else 0,
         unrotated=row.unrotated,
@@ -63,7 +65,7 @@ def budget(choice: Recommendation) -> str:
     if not choice.pair:
         return f"{place}: no pair that is safe fits.{tail}"
     need = f" (needs {fmt.size(choice.need)})" if choice.need is not None else ""
-    return f"{place}: {fmt.line(choice.pair)}{need}.{tail}"
+    return f"{place}: {choice.pair}{need}.{tail}"
 
 
 def reach(report: Report) -> int:
@@ -77,7 +79,7 @@ def sentence(report: Report) -> str:
     """The levels of all pairs in one sentence; empty if none was judged."""
     judged = [one for one in judge(report) if not one.unrotated]
     parts = []
-    for level in Level:
+    for level in PairLevel:
         names = [quality_name(one) for one in judged if one.level == level]
         if names:
             parts.append(f"{level}: {fmt.listing(names)}")

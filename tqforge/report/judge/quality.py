@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from tqforge.report import fmt
 from tqforge.report.judge import select
-from tqforge.report.judge.thresholds import CHANGED, CLOSE, Level, by_kl
-from tqforge.report.schema.report import Interval, PairVerdict, QualityRow, Report
+from tqforge.report.judge.thresholds import CHANGED, CLOSE, by_kl
+from tqforge.report.schema.base import Interval, PairLevel
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import PairVerdict, QualityRow
 
 Judged = tuple[bool, str]
 
@@ -17,7 +19,7 @@ ROTATION = {"KV": "keys, values rotated", "K": "keys rotated", "V": "values rota
 
 def band(kl: Interval) -> str:
     """How far a cache is from f16, in words."""
-    if by_kl(kl) is Level.UNSAFE:
+    if by_kl(kl) is PairLevel.UNSAFE:
         return "so different from f16 that the model is not itself any more"
     if kl.value < CLOSE:
         return "hardly to be told from f16"
@@ -32,7 +34,7 @@ def quality(report: Report) -> Iterator[Judged]:
             continue
         if not fmt.known(row.kl.value):
             yield False, f"{quality_name(row)}: the KL divergence came out as no number."
-        elif select.is_ours(row.pair) or by_kl(row.kl) is Level.UNSAFE:
+        elif row.pair.has_tq3_0 or by_kl(row.kl) is PairLevel.UNSAFE:
             yield row.kl.value < CHANGED, _quality_row(row, rows)
 
 
@@ -49,9 +51,9 @@ def _beside(row: QualityRow, rows: list[QualityRow]) -> str:
     larger = [
         other
         for other in rows
-        if not (other.is_floor or other.unrotated or select.is_ours(other.pair)) and other.bits > row.bits
+        if not (other.is_floor or other.unrotated or other.pair.has_tq3_0) and other.bits > row.bits
     ]
-    if not larger or not select.is_ours(row.pair):
+    if not larger or not row.pair.has_tq3_0:
         return ""
     other = min(larger, key=lambda other: (other.bits, other.kl.value))
     if not (fmt.known(other.kl.value) and other.kl.value > 0):
@@ -66,15 +68,14 @@ def _beside(row: QualityRow, rows: list[QualityRow]) -> str:
 
 def quality_name(row: QualityRow | PairVerdict) -> str:
     """The pair, and whether llama.cpp's own rotation was switched off for it."""
-    return f"{fmt.line(row.pair)} without rotation" if row.unrotated else fmt.line(row.pair)
+    return f"{row.pair} without rotation" if row.unrotated else str(row.pair)
 
 
 def advice(report: Report) -> Iterator[tuple[str, str]]:
     """Better keys than values, only where the intervals say that it pays: the cheapest close pair, else the closest."""
     rows = [row for row in select.main_quality_rows(report) if not row.is_floor and not row.unrotated]
     for twin in rows:
-        k, _, v = twin.pair.partition("/")
-        better = [row for row in rows if k == v and _spends_on_keys(row, twin)]
+        better = [row for row in rows if not twin.pair.is_mixed and _spends_on_keys(row, twin)]
         if not better:
             continue
         close = [row for row in better if row.kl.value < CHANGED]
@@ -86,5 +87,4 @@ def advice(report: Report) -> Iterator[tuple[str, str]]:
 
 def _spends_on_keys(row: QualityRow, twin: QualityRow) -> bool:
     """Same V type, a larger K type, and intervals that do not touch."""
-    k, _, v = row.pair.partition("/")
-    return k != v and f"{v}/{v}" == twin.pair and row.bits > twin.bits and 0 < row.kl.high < twin.kl.low
+    return row.pair.is_mixed and row.pair.v == twin.pair.v and row.bits > twin.bits and 0 < row.kl.high < twin.kl.low

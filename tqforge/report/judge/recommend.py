@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tqforge.core.pair import Pair
 from tqforge.report.judge import budget, pair_levels, select
-from tqforge.report.schema.report import PlanStage, Report
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import PlanStage
 
 
 def advise(report: Report) -> Report:
@@ -18,7 +20,7 @@ def _advised(plan: PlanStage, report: Report) -> PlanStage:
     if not rows:
         return plan
     verdicts = {one.pair: one for one in pair_levels.judge(report) if not one.unrotated}
-    hardest: dict[str, float] = {}
+    hardest: dict[Pair, float] = {}
     for row in select.quality_rows(report):
         if not (row.is_floor or row.unrotated):
             hardest[row.pair] = max(row.kl.value, hardest.get(row.pair, 0.0))

@@ -6,27 +6,22 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import TypeVar
 
-from tqforge.report.schema.report import (
+from tqforge.core.pair import Pair
+from tqforge.report.schema.base import CellOutcome, StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import MemoryRow, OpsRow, QualityRow, SpeedRatio, SpeedRow
+from tqforge.report.schema.stages import (
     CheckStage,
-    MemoryRow,
     MemoryStage,
     NeedleStage,
-    OpsRow,
     OpsStage,
-    Outcome,
     PlanStage,
-    QualityRow,
     QualityStage,
-    Report,
-    SpeedRatio,
-    SpeedRow,
     SpeedStage,
     Stage,
-    Status,
 )
 
 STAGE_ORDER = ("source", "codec", "ops", "placement", "device", "memory", "needle", "quality", "plan", "speed")
-TYPE = "tq3_0"
 
 _S = TypeVar("_S")
 
@@ -51,42 +46,33 @@ def unreached_stages(report: Report) -> list[str]:
 def observations(stage: Stage) -> int:
     """How many things a stage has to show."""
     if isinstance(stage, CheckStage):
-        return sum(check.status in (Status.PASSED, Status.FAILED) for check in stage.checks)
+        return sum(check.status in (StageStatus.PASSED, StageStatus.FAILED) for check in stage.checks)
     if isinstance(stage, NeedleStage):
-        return sum(cell.outcome not in (Outcome.ERROR, Outcome.INCONCLUSIVE) for cell in stage.cells)
+        return sum(cell.outcome not in (CellOutcome.ERROR, CellOutcome.INCONCLUSIVE) for cell in stage.cells)
     if isinstance(stage, OpsStage):
         return sum(row.passed + row.failed for row in stage.rows)
     return len(stage.rows)
 
 
-def effective(stage: Stage) -> Status:
+def effective(stage: Stage) -> StageStatus:
     """The status of a stage, never better than what it holds: nothing observed is nothing shown."""
-    if stage.status is not Status.PASSED:
+    if stage.status is not StageStatus.PASSED:
         return stage.status
-    if isinstance(stage, CheckStage) and any(check.status is Status.FAILED for check in stage.checks):
-        return Status.FAILED
-    if isinstance(stage, CheckStage) and any(check.status is Status.ERROR for check in stage.checks):
-        return Status.ERROR
+    if isinstance(stage, CheckStage) and any(check.status is StageStatus.FAILED for check in stage.checks):
+        return StageStatus.FAILED
+    if isinstance(stage, CheckStage) and any(check.status is StageStatus.ERROR for check in stage.checks):
+        return StageStatus.ERROR
     if isinstance(stage, OpsStage) and any(row.failed for row in stage.rows):
-        return Status.FAILED
+        return StageStatus.FAILED
     if isinstance(stage, MemoryStage) and not all(matches(row) for row in stage.rows):
-        return Status.FAILED
-    return Status.PASSED if observations(stage) else Status.INCONCLUSIVE
+        return StageStatus.FAILED
+    return StageStatus.PASSED if observations(stage) else StageStatus.INCONCLUSIVE
 
 
-def pair_order(report: Report) -> Callable[[str], tuple[int, str]]:
+def pair_order(report: Report) -> Callable[[Pair], tuple[int, Pair]]:
     """A sort key: pairs as they were asked for, then any other by name."""
     place = {pair: index for index, pair in enumerate(report.pairs)}
     return lambda pair: (place.get(pair, len(place)), pair)
-
-
-def is_ours(pair: str) -> bool:
-    """Whether the pair uses the type that the series adds."""
-    return TYPE in pair.split("/")
-
-
-def is_mixed(pair: str) -> bool:
-    return len(set(pair.split("/"))) > 1
 
 
 def memory_rows(report: Report) -> list[MemoryRow]:

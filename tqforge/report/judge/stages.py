@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tqforge.core.pair import F16, Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, select
-from tqforge.report.schema.report import (
-    Check,
-    CheckStage,
-    DeviceRow,
-    DeviceStage,
-    Interval,
-    MemoryRow,
-    OpsStage,
-    Report,
-    SpeedRow,
-    SpeedStage,
-    Status,
-)
+from tqforge.report.schema.base import Check, Interval, StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import DeviceRow, MemoryRow, SpeedRow
+from tqforge.report.schema.stages import CheckStage, DeviceStage, OpsStage, SpeedStage
 
 Judged = tuple[bool, str]
 
@@ -29,9 +21,9 @@ SLOW = 0.5
 def checks(stage: CheckStage) -> Iterator[Judged]:
     """How many held, and each that did not."""
     for check in stage.checks:
-        if check.status in (Status.FAILED, Status.ERROR):
+        if check.status in (StageStatus.FAILED, StageStatus.ERROR):
             yield False, _bad_check(check)
-    passed = [check for check in stage.checks if check.status is Status.PASSED]
+    passed = [check for check in stage.checks if check.status is StageStatus.PASSED]
     if passed:
         cases = sum(check.cases or 0 for check in passed)
         detail = f" ({fmt.plural(cases, 'case')})" if cases else ""
@@ -74,7 +66,7 @@ def device(report: Report) -> Iterator[Judged]:
             ran = "" if row.dispatches is None else f"; {fmt.count(row.dispatches)} dispatches"
             far = row.bar is not None and row.kl_same is not None and not row.kl_same.value <= row.bar
             good = not far and not row.strays and row.dispatches != 0
-            what = f"{fmt.line(row.pair)}: KL(CPU || {fmt.line(stage.device)}) {_distances(row, floor)}"
+            what = f"{row.pair}: KL(CPU || {fmt.line(stage.device)}) {_distances(row, floor)}"
             yield good, f"{what}; {_parting(row)}{ran}."
 
 
@@ -103,14 +95,14 @@ def memory(report: Report) -> Iterator[Judged]:
         if not select.matches(row):
             yield False, _memory_off(row)
     longest = max((row.n_ctx for row in rows), default=0)
-    reference = next((row for row in rows if row.pair == "f16/f16" and row.n_ctx == longest), None)
+    reference = next((row for row in rows if row.pair == F16 and row.n_ctx == longest), None)
     exact = [row for row in rows if select.matches(row)]
-    ours = [row for row in exact if select.is_ours(row.pair) and row.n_ctx == longest]
+    ours = [row for row in exact if row.pair.has_tq3_0 and row.n_ctx == longest]
     for row in ours:
-        if not select.is_mixed(row.pair):
+        if not row.pair.is_mixed:
             share = select.block_words(row.k_measured + row.v_measured, row.k_values + row.v_values)
             yield True, f"{row.pair}: K and V buffers are exactly {share} bytes per value ({_smaller(row, reference)})."
-    mixed = [f"{row.pair} ({_smaller(row, reference)})" for row in ours if select.is_mixed(row.pair)]
+    mixed = [f"{row.pair} ({_smaller(row, reference)})" for row in ours if row.pair.is_mixed]
     if mixed:
         yield True, f"As large as their formula to the byte: {fmt.listing(mixed)}."
     if rest := len(exact) - len(ours):
@@ -146,11 +138,11 @@ def needle(report: Report) -> Iterator[Judged]:
             yield from _no_needle(chart)
         elif chart.is_reference:
             yield _control(chart)
-        elif select.is_ours(chart.pair):
+        elif chart.pair.has_tq3_0:
             yield _all_found(chart.total), _needle_pair(report, chart)
-    stock = [c for c in charts if not (c.must_miss or c.is_reference or select.is_ours(c.pair))]
+    stock = [c for c in charts if not (c.must_miss or c.is_reference or c.pair.has_tq3_0)]
     if stock:
-        counts = fmt.listing(f"{fmt.line(c.pair)} {c.total.hits} of {c.total.n}" for c in stock)
+        counts = fmt.listing(f"{c.pair} {c.total.hits} of {c.total.n}" for c in stock)
         yield all(_all_found(c.total) for c in stock), f"Beside them, stock pairs found: {counts}."
 
 
@@ -160,7 +152,7 @@ def _all_found(total: needles.Tally) -> bool:
 
 def _control(chart: needles.NeedleMap) -> Judged:
     """What f16 misses is no fault of a cache type; a control that finds nothing makes the test worthless."""
-    total, name = chart.total, fmt.line(chart.pair)
+    total, name = chart.total, str(chart.pair)
     text = f"{name} (the control) found {total.hits} of {fmt.plural(total.n, 'needle')}"
     if not total.hits or total.errors:
         return False, f"{text}{_aside(total)}: the other pairs cannot be judged where it failed."
@@ -178,7 +170,7 @@ def _no_needle(chart: needles.NeedleMap) -> Iterator[Judged]:
 
 
 def _needle_pair(report: Report, chart: needles.NeedleMap) -> str:
-    total, pair, tail = chart.total, fmt.line(chart.pair), _aside(chart.total)
+    total, pair, tail = chart.total, str(chart.pair), _aside(chart.total)
     if not total.n:
         return f"{pair}: none of {fmt.plural(total.total, 'needle cell')} could be judged{tail}."
     summary = needles.needle_summary(report, chart.pair)
@@ -200,39 +192,37 @@ def _aside(total: needles.Tally) -> str:
 def speed(report: Report) -> Iterator[Judged]:
     """What the stage suspects, the aims that were missed, and the share of f16's rate per pair and phase."""
     yield from _aims(report)
-    shares = [
-        (row, row.ratio_f16.value) for row in select.speed_rows(report) if row.ratio_f16 and row.pair != "f16/f16"
-    ]
+    shares = [(row, row.ratio_f16.value) for row in select.speed_rows(report) if row.ratio_f16 and row.pair != F16]
     for pair in dict.fromkeys(row.pair for row, _ in shares):
         yield from _suspicions([row for row, _ in shares if row.pair == pair])
-    for pair in dict.fromkeys(row.pair for row, _ in shares if select.is_ours(row.pair)):
+    for pair in dict.fromkeys(row.pair for row, _ in shares if row.pair.has_tq3_0):
         own = [(row.phase, share) for row, share in shares if row.pair == pair]
         if min(share for _, share in own) >= SLOW:
             phases = dict.fromkeys(phase for phase, _ in own)
             spans = fmt.listing(f"{_span([share for p, share in own if p == phase])} in {phase}" for phase in phases)
-            yield True, f"{fmt.line(pair)} runs at {spans}, as a share of f16's rate in the same run."
+            yield True, f"{pair} runs at {spans}, as a share of f16's rate in the same run."
 
 
 def _suspicions(rows: list[SpeedRow]) -> Iterator[Judged]:
     """One sentence for f16 and one for the neighbour of a pair, with every place where it is far behind."""
-    for other in ("f16/f16", rows[0].neighbour):
+    for other in (F16, rows[0].neighbour):
         slow = [(row, ratio.value) for row in rows if (ratio := _against(row, other)) and ratio.value < SLOW]
         if slow:
             phases = dict.fromkeys(row.phase for row, _ in slow)
             depths = {p: fmt.listing(fmt.count(row.depth) for row, _ in slow if row.phase == p) for p in phases}
             places = ", ".join(f"{phase} at depth {depths[phase]}" for phase in phases)
-            name = "f16" if other == "f16/f16" else fmt.line(other)
+            name = "f16" if other == F16 else str(other)
             share = _span([value for _, value in slow])
             yield (
                 False,
-                f"{fmt.line(rows[0].pair)}: {share} of {name}'s rate in {places}. A fall-back is suspected.",
+                f"{rows[0].pair}: {share} of {name}'s rate in {places}. A fall-back is suspected.",
             )
         if other == rows[0].neighbour:
             return
 
 
-def _against(row: SpeedRow, other: str) -> Interval | None:
-    return row.ratio_f16 if other == "f16/f16" else row.ratio_neighbour
+def _against(row: SpeedRow, other: Pair | None) -> Interval | None:
+    return row.ratio_f16 if other == F16 else row.ratio_neighbour
 
 
 def _aims(report: Report) -> Iterator[Judged]:
@@ -244,9 +234,10 @@ def _aims(report: Report) -> Iterator[Judged]:
                 continue
             aim = f"aim {one.bar:.2f}, {fmt.plural(one.rounds, 'round')}: {state}"
             span = f"{one.ratio.value:.2f} times ({one.ratio.low:.2f} to {one.ratio.high:.2f})"
-            place = f"{fmt.line(one.pair)}, {one.phase} at depth {fmt.count(one.depth)}"
+            place = f"{one.pair}, {one.phase} at depth {fmt.count(one.depth)}"
+            build = f" of {fmt.line(one.build)}" if one.build else ""
             loud = ", on a machine that was not quiet" if stage.noise else ""
-            yield state == "met", f"{place}: {span} the rate of {fmt.line(one.against)}{loud}; {aim}."
+            yield state == "met", f"{place}: {span} the rate of {one.against}{build}{loud}; {aim}."
 
 
 def _span(shares: list[float]) -> str:

@@ -7,10 +7,9 @@ needles and greedy answers were looked at beside them; they are printed with eve
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from math import isfinite
 
-from tqforge.report.schema.base import Interval
+from tqforge.report.schema.base import Interval, PairLevel
 
 #: Mean KL divergence from f16, nats per token: hardly to be told apart, close, and not the same model any more.
 CLOSE, CHANGED, BROKEN = 0.01, 0.05, 0.5
@@ -20,34 +19,25 @@ LEAST_FOUND = 0.95
 LEAST_USABLE = 0.5
 
 
-class Level(StrEnum):
-    """From the best to the worst."""
-
-    SAFE = "safe"
-    UNDECIDED = "undecided"
-    LOSSY = "costs quality"
-    UNSAFE = "unsafe"
-
-
-def by_kl(kl: Interval) -> Level:
+def by_kl(kl: Interval) -> PairLevel:
     """By the whole interval: one that lies across a bound leaves the pair undecided."""
     if not all(map(isfinite, (kl.value, kl.low, kl.high))):
-        return Level.UNDECIDED
+        return PairLevel.UNDECIDED
     if kl.low >= BROKEN:
-        return Level.UNSAFE
+        return PairLevel.UNSAFE
     if kl.high < CHANGED:
-        return Level.SAFE
-    return Level.LOSSY if kl.low >= CHANGED else Level.UNDECIDED
+        return PairLevel.SAFE
+    return PairLevel.LOSSY if kl.low >= CHANGED else PairLevel.UNDECIDED
 
 
-def by_needles(hits: int, n: int, rate: Interval | None) -> Level:
+def by_needles(hits: int, n: int, rate: Interval | None) -> PairLevel:
     """By the interval of the needles found among those that f16 found."""
     if rate is None or not isfinite(rate.high):
-        return Level.SAFE if hits == n else Level.UNDECIDED
+        return PairLevel.SAFE if hits == n else PairLevel.UNDECIDED
     if rate.high < LEAST_USABLE:
-        return Level.UNSAFE
-    return Level.LOSSY if rate.high < LEAST_FOUND else Level.SAFE
+        return PairLevel.UNSAFE
+    return PairLevel.LOSSY if rate.high < LEAST_FOUND else PairLevel.SAFE
 
 
-def worst(levels: Iterable[Level]) -> Level:
-    return max(levels, key=list(Level).index)
+def worst(levels: Iterable[PairLevel]) -> PairLevel:
+    return max(levels, key=list(PairLevel).index)

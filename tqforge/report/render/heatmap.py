@@ -62,4 +62,4 @@ def describe(chart: NeedleMap, length: int, column: int, cell: Tally) -> str:
         (cell.errors, "failed with an error"),
     )
     seen = ", ".join(f"{number} {word}" for number, word in counts if number) or "not asked"
-    return f"{fmt.line(chart.pair)}, {place}: {seen}"
+    return f"{chart.pair}, {place}: {seen}"

@@ -10,19 +10,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import findings, needles, pair_levels, quality, select, thresholds
 from tqforge.report.render import bars, heatmap, kl_chart, usage
-from tqforge.report.schema.report import (
-    CheckStage,
-    DeviceStage,
-    NeedleCell,
-    NeedleStage,
-    QualityRow,
-    QualityStage,
-    Report,
-    SpeedStage,
-)
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import NeedleCell, QualityRow
+from tqforge.report.schema.stages import CheckStage, DeviceStage, NeedleStage, QualityStage, SpeedStage
 
 _FILTERS = (
     "count",
@@ -72,11 +66,11 @@ def environment() -> Environment:
         NONE=fmt.NONE,
         shade=heatmap.shade,
         describe=heatmap.describe,
-        is_ours=select.is_ours,
+        is_ours=lambda pair: pair.has_tq3_0,
         matches=select.matches,
         measured_bits=select.measured_bits,
         quality_name=quality.quality_name,
-        usage=usage,
+        flags=usage.flags,
     )
     return made
 
@@ -95,7 +89,7 @@ def _view(report: Report) -> dict[str, Any]:
         "groups": [(kind, findings.KIND_TITLE[kind], [f for f in found if f.kind is kind]) for kind in findings.Kind],
         "stages": list(zip(report.stages, findings.marks(report), strict=True)),
         "judged": sorted(pair_levels.judge(report), key=lambda one: select.pair_order(report)(one.pair)),
-        "choice": usage.recommended(report),
+        "use": usage.recommended(report),
         "reach": pair_levels.reach(report),
         "plan": select.plan_stage(report),
         "plan_bars": bars.plan(report),
@@ -133,7 +127,7 @@ def _cells(report: Report) -> list[NeedleCell]:
     return [cell for stage in select.stages_of(report, NeedleStage) for cell in stage.cells]
 
 
-def _answers(report: Report) -> list[tuple[str, str, list[NeedleCell]]]:
+def _answers(report: Report) -> list[tuple[Pair, str, list[NeedleCell]]]:
     order = select.pair_order(report)
     cells = sorted(
         _cells(report),
@@ -153,7 +147,7 @@ def _prompts(report: Report) -> list[tuple[str, str]]:
     return [(digest, place) for digest, place in seen.items() if digest]
 
 
-def _by_kind(report: Report) -> list[tuple[str, list[tuple[str, needles.Tally]]]]:
+def _by_kind(report: Report) -> list[tuple[Pair, list[tuple[str, needles.Tally]]]]:
     """Per pair, the tally of each kind of fact; empty if there is one kind only."""
     cells = [cell for cell in _cells(report) if cell.control != needles.NO_NEEDLE]
     kinds = sorted({cell.fact_kind for cell in cells})

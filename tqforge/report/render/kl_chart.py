@@ -13,10 +13,10 @@ from matplotlib.transforms import Bbox
 
 from tqforge.report import fmt
 from tqforge.report.judge.quality import quality_name
-from tqforge.report.judge.select import is_mixed, is_ours, pareto
+from tqforge.report.judge.select import pareto
 from tqforge.report.judge.thresholds import BROKEN, CHANGED, CLOSE
 from tqforge.report.render import svg
-from tqforge.report.schema.report import QualityRow
+from tqforge.report.schema.rows import QualityRow
 
 #: Offsets of a label from its point, in order of preference: right, left, above, below, corners, farther away.
 _PLACES = (
@@ -115,7 +115,7 @@ def _floor(axes: Axes, rows: Sequence[QualityRow], low: float) -> None:
 
 
 def _kind(row: QualityRow) -> tuple[str, str, str]:
-    return _KINDS[(1 if is_mixed(row.pair) else 0) if is_ours(row.pair) else 2]
+    return _KINDS[int(row.pair.is_mixed) if row.pair.has_tq3_0 else 2]
 
 
 def _point(axes: Axes, row: QualityRow, low: float) -> None:
@@ -169,7 +169,7 @@ def _labels(figure: Figure, axes: Axes, points: Sequence[QualityRow], size: floa
             "", (row.bits, row.kl.value), xytext=(0, 0), textcoords="offset points", fontsize=size, zorder=5
         )
         text.set_parse_math(False)
-        text.set_text(fmt.line(row.pair))
+        text.set_text(str(row.pair))
         costs = []
         for place, (dx, dy) in enumerate(_PLACES):
             _move(text, dx, dy)

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, pair_levels, select, thresholds
 from tqforge.report.judge.quality import quality_name
 from tqforge.report.render import html, kl_chart
-from tqforge.report.schema.report import PairVerdict, PlanStage, QualityRow, Report
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import PairVerdict, QualityRow
+from tqforge.report.schema.stages import PlanStage
 
 Linked = tuple[str, Report]
 
@@ -26,7 +29,7 @@ class Column:
     verdicts: dict[str, PairVerdict]
     rows: dict[str, QualityRow]
     floor: QualityRow | None
-    found: dict[str, needles.Tally]
+    found: dict[Pair, needles.Tally]
     plan: PlanStage | None
     best: frozenset[str]
     wide: Markup

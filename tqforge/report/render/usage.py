@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from pathlib import PurePath
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import findings, select
-from tqforge.report.schema.report import Recommendation, Report
+from tqforge.report.schema.report import Report
 
 
-def recommended(report: Report) -> Recommendation | None:
+@dataclass(frozen=True)
+class Usage:
+    """A recommended pair, the context length it is for, and the bytes that both and the model need."""
+
+    pair: Pair
+    n_ctx: int
+    need: int | None
+
+    @property
+    def sentence(self) -> str:
+        """`Recommended: q8_0/tq3_0 for 8,192 tokens (258 MiB with the model).`"""
+        need = "" if self.need is None else f" ({fmt.size(self.need)} with the model)"
+        return f"Recommended: {self.pair} for {fmt.count(self.n_ctx)} tokens{need}."
+
+    def command(self, report: Report) -> str:
+        """Start llama-server of the patched build with this model, context length and pair."""
+        model = shlex.quote(fmt.line(_model(report)))
+        return f"tqforge run -- llama-server -m {model} -c {self.n_ctx} {flags(self.pair)}"
+
+
+def recommended(report: Report) -> Usage | None:
     """The recommendation for the smallest memory budget that has one; none after a failure or an error."""
-    if findings.headline(report).tone is findings.Tone.BAD:
-        return None
     plan = select.plan_stage(report)
-    choices = [choice for choice in plan.recommendations if choice.pair] if plan else []
-    return min(choices, key=lambda choice: choice.budget, default=None)
+    if not plan or findings.headline(report).tone is findings.Tone.BAD:
+        return None
+    choices = sorted(plan.recommendations, key=lambda choice: choice.budget)
+    return next((Usage(choice.pair, choice.n_ctx, choice.need) for choice in choices if choice.pair), None)
 
 
-def sentence(choice: Recommendation) -> str:
-    """`Recommended: q8_0/tq3_0 for 8,192 tokens (258 MiB with the model).`"""
-    need = "" if choice.need is None else f" ({fmt.size(choice.need)} with the model)"
-    return f"Recommended: {fmt.line(choice.pair or '')} for {fmt.count(choice.n_ctx)} tokens{need}."
-
-
-def flags(pair: str) -> str:
+def flags(pair: Pair) -> str:
     """`-ctk q8_0 -ctv tq3_0`."""
-    k, _, v = fmt.line(pair).partition("/")
-    return f"-ctk {shlex.quote(k)} -ctv {shlex.quote(v)}"
-
-
-def command(report: Report, choice: Recommendation) -> str:
-    """Start llama-server of the patched build with the model, the context and the pair of a recommendation."""
-    model = shlex.quote(fmt.line(_model(report)))
-    return f"tqforge run -- llama-server -m {model} -c {choice.n_ctx} {flags(choice.pair or '')}"
+    return f"-ctk {pair.k} -ctv {pair.v}"
 
 
 def _model(report: Report) -> str:

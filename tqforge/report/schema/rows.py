@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tqforge.report.schema.base import Interval, Outcome, Real, Record
+from tqforge.core.pair import Pair
+from tqforge.report.schema.base import CellOutcome, Interval, NeedleResult, PairLevel, Phase, Real, Record
 
 
 class MemoryRow(Record):
@@ -13,7 +14,7 @@ class MemoryRow(Record):
     `buffers` is the size of the backend buffers that hold them, padding included; types are those of the tensors.
     """
 
-    pair: str
+    pair: Pair
     n_ctx: int
     k_measured: int
     v_measured: int
@@ -39,7 +40,7 @@ class NearMiss(Record):
 class NeedleCell(Record):
     """One question put to one pair. `control` names the untreated runs a cell is judged against."""
 
-    pair: str
+    pair: Pair
     control: Literal["none", "f16", "no-needle"]
     facts: tuple[str, ...]
     fact_kind: str
@@ -48,7 +49,7 @@ class NeedleCell(Record):
     depth: float
     seed: int
     position: int = 0
-    outcome: Outcome
+    outcome: CellOutcome
     score: float | None
     exact: bool | None
     found: tuple[str, ...] = ()
@@ -60,12 +61,9 @@ class NeedleCell(Record):
 
 
 class NeedleSummary(Record):
-    """All judged cells of one pair at one length (`length` None: all lengths).
+    """All judged cells of one pair at one length (`length` None: all lengths)."""
 
-    `outcome`: `kept` all that f16 found, `losses` (some), `lost` (all), `not judged` (f16 found none), `errors`.
-    """
-
-    pair: str
+    pair: Pair
     length: int | None
     n: int
     hits: int
@@ -75,7 +73,7 @@ class NeedleSummary(Record):
     errors: int
     mean_score: float | None
     rate: Interval | None
-    outcome: Literal["kept", "losses", "lost", "not judged", "errors"] = "not judged"
+    outcome: NeedleResult = NeedleResult.NOT_JUDGED
 
 
 class Greedy(Record):
@@ -97,7 +95,7 @@ class QualityRow(Record):
     `perplexity_ratio` is this perplexity over that of f16 on the same tokens.
     """
 
-    pair: str
+    pair: Pair
     bits: float
     prefix: int
     tokens: int
@@ -145,7 +143,7 @@ class DeviceRow(Record):
     dispatches of such kernels; None elsewhere.
     """
 
-    pair: str
+    pair: Pair
     tokens: int
     kl: Interval
     kl_max: Real
@@ -173,31 +171,32 @@ class DeviceRow(Record):
 class SpeedRow(Record):
     """Rates of one pair at one depth, medians over interleaved rounds, with the ratio to f16 in the same run."""
 
-    pair: str
+    pair: Pair
     depth: int
-    phase: Literal["prefill", "decode", "end-to-end"]
+    phase: Phase
     rate: Interval
     ratio_f16: Interval | None
     rounds: int
     note: str = ""
     depth_share: float | None = None  # of the time per token: what depth 0 does not have, attention above all
-    neighbour: str = ""  # the stock pair that this one is first compared with
+    neighbour: Pair | None = None  # the stock pair that this one is first compared with
     ratio_neighbour: Interval | None = None
 
 
 class SpeedRatio(Record):
-    """A pair's rate over another's in the same rounds; `bar` is what was aimed at, where there is an aim."""
+    """A pair's rate over another's in the same rounds, of another build if `build` names one; `bar` is the target."""
 
-    pair: str
-    against: str
-    phase: Literal["prefill", "decode", "end-to-end"]
+    pair: Pair
+    against: Pair
+    build: str = ""
+    phase: Phase
     depth: int
     ratio: Interval
     rounds: int
     bar: float | None = None
 
 
-class Need(Record):
+class MemoryNeed(Record):
     """Bytes of one context by what they are for; layers with a sliding window apart."""
 
     weights: int
@@ -213,10 +212,10 @@ class Need(Record):
 class PlanRow(Record):
     """What one context needs: as planned from file and block sizes, and as llama.cpp allocated it in this run."""
 
-    pair: str
+    pair: Pair
     n_ctx: int
-    planned: Need
-    measured: Need | None = None
+    planned: MemoryNeed
+    measured: MemoryNeed | None = None
 
 
 class Recommendation(Record):
@@ -228,7 +227,7 @@ class Recommendation(Record):
     budget: int
     usable: int
     n_ctx: int
-    pair: str | None
+    pair: Pair | None
     need: int | None
     measured: bool = False
     reason: str = ""
@@ -237,9 +236,9 @@ class Recommendation(Record):
 class PairVerdict(Record):
     """Whether a pair can be used with this model, and the figures that decided; on how many needles it rests."""
 
-    pair: str
+    pair: Pair
     bits: float
-    level: Literal["safe", "undecided", "costs quality", "unsafe"]
+    level: PairLevel
     why: str
     needles: int = 0
     unrotated: bool = False

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tqforge.core import tq3_0
+from tqforge.core.cache_types import TQ3_0
 from tqforge.series.lint.subject import Deferred, Finding, Rule, Subject, Tree
 
 HEADER, COMMON, GGUF_CONSTANTS = "ggml/include/ggml.h", "ggml/src/ggml-common.h", "gguf-py/gguf/constants.py"
@@ -121,7 +122,7 @@ def layouts_agree(subject: Subject) -> Iterator[Finding | Deferred]:
         yield Deferred(subject.no_tree)
         return
     common = subject.after.read(COMMON) or ""
-    fields = block_layout(common, "tq3_0")
+    fields = block_layout(common, TQ3_0)
     if fields is None:
         yield Finding(
             "", f"block_tq3_0 is not in {COMMON}, or its layout cannot be read", "Keep to plain fields and arrays."

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from tqforge.adapters.llama.client import Child
 from tqforge.core import tq3_0
+from tqforge.core.cache_types import TQ3_0
+from tqforge.core.pair import F16
 from tqforge.errors import CacheTypeError
-from tqforge.report.schema.report import Check, CheckStage, Status
+from tqforge.report.schema.base import Check, StageStatus
+from tqforge.report.schema.stages import CheckStage
 from tqforge.verify.session import Session, padded
-from tqforge.verify.settings import CONTROL
 
-TYPE = "tq3_0"
 _CODEBOOK_BLOCKS = 40_000
 _REAL_TEXT = (
     "A cache keeps what was computed for every earlier token, so that the next one costs a single pass. Its rows are "
@@ -60,9 +61,9 @@ def special_blocks() -> list[Sample]:
 def run(session: Session) -> CheckStage:
     """Every exported encoder on every sample, the decoder on what they wrote, and the codec's own figures."""
     child = session.child("codec")
-    if TYPE not in session.blocks(child):
+    if TQ3_0 not in session.blocks(child):
         raise CacheTypeError(
-            f"The built library has no type '{TYPE}'.",
+            f"The built library has no type '{TQ3_0}'.",
             where=str(session.target.library),
             remedy="Build it with `tqforge build`.",
         )
@@ -71,12 +72,14 @@ def run(session: Session) -> CheckStage:
     native = Native(session.child("codec"), session.folder)
     checks = [encoder_check(native, name, samples) for name in native.encoders()]
     if not checks:
-        checks.append(Check(name="encoders", status=Status.FAILED, expected="at least one", observed="none exported"))
+        checks.append(
+            Check(name="encoders", status=StageStatus.FAILED, expected="at least one", observed="none exported")
+        )
     checks += [decoder_check(native, samples), *figures(native, samples[0].blocks)]
-    failed = [check.name for check in checks if check.status is not Status.PASSED]
+    failed = [check.name for check in checks if check.status is not StageStatus.PASSED]
     reason = f"differs: {', '.join(failed)}" if failed else ""
     return CheckStage(
-        name="codec", status=Status.FAILED if failed else Status.PASSED, reason=reason, checks=tuple(checks)
+        name="codec", status=StageStatus.FAILED if failed else StageStatus.PASSED, reason=reason, checks=tuple(checks)
     )
 
 
@@ -87,7 +90,7 @@ class Native:
         self._child, self._in, self._out = child, folder / "codec-in.npy", folder / "codec-out.npy"
 
     def encoders(self) -> list[str]:
-        return list(self._child.call("encoders", {"type": TYPE}, timeout=60)["encoders"])
+        return list(self._child.call("encoders", {"type": TQ3_0}, timeout=60)["encoders"])
 
     def encode(self, encoder: str, blocks: tq3_0.Floats) -> tq3_0.Packed:
         self._through("encode", blocks, {"encoder": encoder, "values": str(self._in)})
@@ -103,7 +106,7 @@ class Native:
     def _through(self, op: str, array: NDArray[Any], args: dict[str, str]) -> None:
         try:
             np.save(self._in, array)
-            self._child.call(op, {"type": TYPE, "out": str(self._out), **args}, timeout=300)
+            self._child.call(op, {"type": TQ3_0, "out": str(self._out), **args}, timeout=300)
         finally:
             self._in.unlink(missing_ok=True)
 
@@ -125,7 +128,7 @@ def encoder_check(native: Native, encoder: str, samples: list[Sample]) -> Check:
             wrong.append(f"{different} of {len(sample.blocks)} {sample.name} blocks{_generation(sample, theirs)}")
     return Check(
         name=f"{encoder} = reference",
-        status=Status.FAILED if wrong else Status.PASSED,
+        status=StageStatus.FAILED if wrong else StageStatus.PASSED,
         expected="every byte equal",
         observed="; ".join(wrong) or f"equal on {', '.join(f'{len(s.blocks)} {s.name}' for s in samples)} blocks",
         cases=total,
@@ -146,8 +149,8 @@ def decoder_check(native: Native, samples: list[Sample]) -> Check:
     ours, theirs = tq3_0.decode(packed), native.decode(packed)
     wrong = int((~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))).any(axis=1).sum())
     return Check(
-        name=f"dequantize_row_{TYPE} = reference",
-        status=Status.FAILED if wrong else Status.PASSED,
+        name=f"dequantize_row_{TQ3_0} = reference",
+        status=StageStatus.FAILED if wrong else StageStatus.PASSED,
         expected="every value equal",
         observed=f"{wrong} blocks differ" if wrong else "equal",
         cases=len(packed),
@@ -190,7 +193,7 @@ def _within(name: str, seen: float, wanted: float, slack: float, cases: int) -> 
     good = abs(seen - wanted) <= slack
     return Check(
         name=name,
-        status=Status.PASSED if good else Status.FAILED,
+        status=StageStatus.PASSED if good else StageStatus.FAILED,
         expected=f"{wanted:g} +- {slack:.2g}",
         observed=f"{seen:.6g}",
         cases=cases,
@@ -206,7 +209,7 @@ def _real_blocks(session: Session) -> tq3_0.Floats:
     child = session.model("codec")
     tokens = session.tokenize(child, [_REAL_TEXT])[0]
     path = session.folder / "codec-real.npy"
-    args = session.context(CONTROL, padded(len(tokens) + 1)) | {"tokens": tokens, "save": str(path)}
+    args = session.context(F16, padded(len(tokens) + 1)) | {"tokens": tokens, "save": str(path)}
     try:
         child.call("cache", args, timeout=session.settings.timeout)
         return tq3_0.blocks_of(np.load(path))

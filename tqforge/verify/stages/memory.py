@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tqforge.adapters.gguf_io import ModelFacts
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import MemoryRow, MemoryStage, Status
+from tqforge.core.pair import Pair
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.rows import MemoryRow
+from tqforge.report.schema.stages import MemoryStage
 from tqforge.verify.session import Session, padded
 
 _TOKENS = 4
@@ -38,7 +40,7 @@ def row_of(pair: Pair, reply: dict[str, Any], sizes: dict[str, tuple[int, int]],
     measured = {side: sum(t["bytes"] for t in found) for side, found in sides.items()}
     wanted = {"k": pair.k, "v": pair.v}
     return MemoryRow(
-        pair=str(pair),
+        pair=pair,
         n_ctx=reply["cells"],
         k_measured=measured["k"],
         v_measured=measured["v"],
@@ -90,5 +92,5 @@ def judged(rows: list[MemoryRow], swa_window: int | None) -> MemoryStage:
         notes.append(
             f"The model has layers with a sliding window of {swa_window} tokens; llama.cpp sizes those itself."
         )
-    status = Status.FAILED if wrong or not rows else Status.PASSED
+    status = StageStatus.FAILED if wrong or not rows else StageStatus.PASSED
     return MemoryStage(status=status, reason="; ".join(wrong), rows=tuple(rows), notes=tuple(notes))

@@ -8,8 +8,10 @@ import psutil
 
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.client import Child
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import Need, PlanRow, PlanStage, Status
+from tqforge.core.pair import Pair
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.rows import MemoryNeed, PlanRow
+from tqforge.report.schema.stages import PlanStage
 from tqforge.verify.session import Session, padded
 from tqforge.verify.settings import Settings
 
@@ -56,10 +58,10 @@ def _row(session: Session, child: Child, pair: Pair, n_ctx: int, free: int) -> P
     if planned.total - planned.weights < _MEASURED_SHARE * free:
         reply = child.call("reserve", args, timeout=session.settings.timeout)
         measured = measured_need(reply, int(session.model_says["weights"]))
-    return PlanRow(pair=str(pair), n_ctx=n_ctx, planned=planned, measured=measured)
+    return PlanRow(pair=pair, n_ctx=n_ctx, planned=planned, measured=measured)
 
 
-def planned_need(pair: Pair, trial: dict[str, Any], sizes: dict[str, tuple[int, int]], facts: ModelFacts) -> Need:
+def planned_need(pair: Pair, trial: dict[str, Any], sizes: dict[str, tuple[int, int]], facts: ModelFacts) -> MemoryNeed:
     """Bytes from block sizes and shapes. `trial` says how many layers keep how many cells."""
     (k_block, k_bytes), (v_block, v_bytes) = sizes[pair.k], sizes[pair.v]
     per_cell = facts.k_width * k_bytes / k_block + facts.v_width * v_bytes / v_block
@@ -67,13 +69,15 @@ def planned_need(pair: Pair, trial: dict[str, Any], sizes: dict[str, tuple[int, 
     parts = {False: 0.0, True: 0.0}
     for cache in trial["caches"]:
         parts[cache["sliding"]] += per_cell * cache["cells"] * cache["layers"] / layers
-    return Need(weights=facts.weights, kv=round(parts[False]), kv_swa=round(parts[True]), compute=trial["compute"])
+    return MemoryNeed(
+        weights=facts.weights, kv=round(parts[False]), kv_swa=round(parts[True]), compute=trial["compute"]
+    )
 
 
-def measured_need(reply: dict[str, Any], weights: int) -> Need:
+def measured_need(reply: dict[str, Any], weights: int) -> MemoryNeed:
     """What the library's log says of one context."""
     kept = {sliding: sum(c["bytes"] for c in reply["caches"] if c["sliding"] is sliding) for sliding in (False, True)}
-    return Need(weights=weights, kv=kept[False], kv_swa=kept[True], compute=reply["compute"])
+    return MemoryNeed(weights=weights, kv=kept[False], kv_swa=kept[True], compute=reply["compute"])
 
 
 def off(row: PlanRow) -> int:
@@ -90,7 +94,7 @@ def _stage(session: Session, child: Child, n_ctx: int, rows: list[PlanRow]) -> P
     wrong = [f"{row.pair} at {row.n_ctx} tokens is planned wrongly by {off(row)} bytes" for row in rows if off(row)]
     notes = (_METHOD, *((_NOT_MADE,) if any(row.measured is None for row in rows) else ()))
     return PlanStage(
-        status=Status.FAILED if wrong else Status.PASSED,
+        status=StageStatus.FAILED if wrong else StageStatus.PASSED,
         reason="; ".join(wrong),
         n_ctx=n_ctx,
         budgets=session.settings.budgets,

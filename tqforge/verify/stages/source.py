@@ -7,7 +7,8 @@ import re
 from tqforge import resources
 from tqforge.adapters import proc
 from tqforge.adapters.git import Repository
-from tqforge.report.schema.report import Check, CheckStage, Status
+from tqforge.report.schema.base import Check, StageStatus
+from tqforge.report.schema.stages import CheckStage
 from tqforge.series import lock
 from tqforge.verify.session import Session, Target
 
@@ -20,15 +21,15 @@ def run(session: Session) -> CheckStage:
     if target.checkout is None or not target.keys.tree:
         return CheckStage(
             name="source",
-            status=Status.DEFERRED,
+            status=StageStatus.SKIPPED,
             reason="the library was given by its path: it is bound to no recorded build",
             remedy="Leave --library out to verify the build of `tqforge build`.",
         )
     checks = [*_checkout(target), _binary(target)]
-    worst = [check for check in checks if check.status is Status.FAILED]
-    deferred = [check for check in checks if check.status is Status.DEFERRED]
-    status = Status.FAILED if worst else Status.DEFERRED if deferred else Status.PASSED
-    told = worst or deferred
+    worst = [check for check in checks if check.status is StageStatus.FAILED]
+    skipped = [check for check in checks if check.status is StageStatus.SKIPPED]
+    status = StageStatus.FAILED if worst else StageStatus.SKIPPED if skipped else StageStatus.PASSED
+    told = worst or skipped
     reason = "; ".join(f"{check.name}: {check.observed or check.reason}" for check in told)
     return CheckStage(
         name="source",
@@ -54,7 +55,11 @@ def _checkout(target: Target) -> list[Check]:
 def _equal(name: str, expected: str, observed: str) -> Check:
     good = expected == observed
     return Check(
-        name=name, status=Status.PASSED if good else Status.FAILED, expected=expected, observed=observed, cases=1
+        name=name,
+        status=StageStatus.PASSED if good else StageStatus.FAILED,
+        expected=expected,
+        observed=observed,
+        cases=1,
     )
 
 
@@ -63,17 +68,17 @@ def _binary(target: Target) -> Check:
     name = "version in the binaries"
     program = next((path for word in _PROGRAMS if (path := target.library / word).exists()), None)
     if program is None:
-        return Check(name=name, status=Status.DEFERRED, reason="the build holds no program that prints its version")
+        return Check(name=name, status=StageStatus.SKIPPED, reason="the build holds no program that prints its version")
     try:
         done = proc.run([program, "--version"], check=False, timeout=60)
     except (OSError, TimeoutError) as error:
-        return Check(name=name, status=Status.FAILED, observed=str(error))
+        return Check(name=name, status=StageStatus.FAILED, observed=str(error))
     said = re.search(r"version: .*", done.stdout + done.stderr)
     shown = said[0] if said else done.tail(1)
     good = target.keys.tree[:12] in shown
     return Check(
         name=name,
-        status=Status.PASSED if good else Status.FAILED,
+        status=StageStatus.PASSED if good else StageStatus.FAILED,
         expected=target.keys.version,
         observed=f"{program.name}: {shown}",
         cases=1,

@@ -14,21 +14,14 @@ from synthetic_stages import quality_row
 
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.child.trace import buffers
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import UsageError
 from tqforge.report.judge import budget
 from tqforge.report.judge.budget import GIB, Grant
 from tqforge.report.judge.recommend import advise
-from tqforge.report.schema.report import (
-    Need,
-    NeedleStage,
-    Outcome,
-    PairVerdict,
-    PlanRow,
-    PlanStage,
-    QualityStage,
-    Status,
-)
+from tqforge.report.schema.base import CellOutcome, StageStatus
+from tqforge.report.schema.rows import MemoryNeed, PairVerdict, PlanRow
+from tqforge.report.schema.stages import NeedleStage, PlanStage, QualityStage
 from tqforge.verify import settings
 from tqforge.verify.stages import plan
 
@@ -73,7 +66,7 @@ def test_planned_from_block_sizes() -> None:
     facts = replace(FACTS, weights=1000)  # two layers of 3 heads of 64 values, K and V alike
     need = plan.planned_need(Pair("q8_0", "tq3_0"), trial((False, 1024, 2)), SIZES, facts)
     values = 2 * 3 * 64 * 1024
-    assert need == Need(weights=1000, kv=values * 34 // 32 + values * 14 // 32, compute=7)
+    assert need == MemoryNeed(weights=1000, kv=values * 34 // 32 + values * 14 // 32, compute=7)
     assert need.total == 1000 + values * 48 // 32 + 7
 
 
@@ -84,7 +77,7 @@ def test_layers_with_a_sliding_window_are_planned_apart() -> None:
 
 
 def test_a_cache_that_was_planned_wrongly_is_found() -> None:
-    planned = Need(weights=1, kv=100 * MIB, compute=1)
+    planned = MemoryNeed(weights=1, kv=100 * MIB, compute=1)
     near = planned.model_copy(update={"kv": 100 * MIB + 5000})
     far = planned.model_copy(update={"kv": 101 * MIB})
     assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned, measured=near)) == 0
@@ -126,29 +119,30 @@ def test_a_budget_made_from_a_need_grants_it() -> None:
 def rows(**needs: int) -> list[PlanRow]:
     made = []
     for name, kv in needs.items():
-        pair = name.replace("__", "/")
-        need = Need(weights=100 * MIB, kv=kv * MIB, compute=50 * MIB)
+        pair = Pair.parse(name.replace("__", "/"))
+        need = MemoryNeed(weights=100 * MIB, kv=kv * MIB, compute=50 * MIB)
         made.append(PlanRow(pair=pair, n_ctx=8192, planned=need, measured=need))
     return made
 
 
 ROWS = rows(f16__f16=180, q8_0__q8_0=100, q8_0__tq3_0=70, q4_0__q4_0=50, tq3_0__tq3_0=40)
-LEVELS = {"q8_0/q8_0": "safe", "q8_0/tq3_0": "safe", "q4_0/q4_0": "unsafe", "tq3_0/tq3_0": "unsafe"}
+Q8_0, Q4_0, TQ3_0, MIXED = Pair.both("q8_0"), Pair.both("q4_0"), Pair.both("tq3_0"), Pair("q8_0", "tq3_0")
+LEVELS = {Q8_0: "safe", MIXED: "safe", Q4_0: "unsafe", TQ3_0: "unsafe"}
 VERDICTS = {pair: PairVerdict(pair=pair, bits=1, level=level, why="KL x") for pair, level in LEVELS.items()}  # type: ignore[arg-type]
-CLOSENESS = ("q8_0/q8_0", "q8_0/tq3_0", "q4_0/q4_0", "tq3_0/tq3_0")
+CLOSENESS = tuple(LEVELS)
 
 
 @pytest.mark.parametrize(
     ("usable", "pair", "words"),
     [
-        (400, "f16/f16", "nothing is lost"),
-        (300, "q8_0/q8_0", "what is closer to f16 (f16/f16) needs 330 MiB or more"),
-        (230, "q8_0/tq3_0", "smaller, but not safe here: q4_0/q4_0 (unsafe) and tq3_0/tq3_0 (unsafe)"),
+        (400, F16, "nothing is lost"),
+        (300, Q8_0, "what is closer to f16 (f16/f16) needs 330 MiB or more"),
+        (230, MIXED, "smaller, but not safe here: q4_0/q4_0 (unsafe) and tq3_0/tq3_0 (unsafe)"),
         (215, None, "the smallest safe pair, q8_0/tq3_0, needs 220 MiB; what fits is not safe here"),
         (100, None, "nothing fits"),
     ],
 )
-def test_the_closest_safe_pair_that_fits(usable: int, pair: str | None, words: str) -> None:
+def test_the_closest_safe_pair_that_fits(usable: int, pair: Pair | None, words: str) -> None:
     memory = round(usable * MIB / budget.ELSEWHERE) + 8
     found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, Grant(memory=GIB))
     assert found.pair == pair
@@ -168,8 +162,8 @@ def test_nothing_is_recommended_from_quality_that_was_not_measured() -> None:
     found = budget.recommend(ROWS, {}, (), 16 * GIB, Grant(memory=16 * GIB))
     assert found.pair is None
     assert "without a measured quality" in found.reason
-    part = budget.recommend(ROWS, {"q8_0/tq3_0": VERDICTS["q8_0/tq3_0"]}, ("q8_0/tq3_0",), 16 * GIB, Grant(memory=GIB))
-    assert part.pair == "f16/f16"
+    part = budget.recommend(ROWS, {MIXED: VERDICTS[MIXED]}, (MIXED,), 16 * GIB, Grant(memory=GIB))
+    assert part.pair == F16
 
 
 def test_three_budgets_show_where_the_choice_changes() -> None:
@@ -177,36 +171,36 @@ def test_three_budgets_show_where_the_choice_changes() -> None:
     asked = budget.default_budgets(ROWS, grant)
     chosen = [budget.recommend(ROWS, VERDICTS, CLOSENESS, one, grant).pair for one in asked]
     assert len(asked) == 3
-    assert chosen == ["f16/f16", "q8_0/tq3_0", None]
+    assert chosen == [F16, MIXED, None]
     assert budget.default_budgets([], grant) == (16 * GIB,)
 
 
 def test_a_run_ends_with_verdicts_and_recommendations() -> None:
     quality = QualityStage(
-        status=Status.PASSED,
+        status=StageStatus.PASSED,
         rows=tuple(
             quality_row(pair, kl=interval(kl))
             for pair, kl in (("q8_0/q8_0", 0.004), ("q8_0/tq3_0", 0.03), ("tq3_0/tq3_0", 2.1))
         ),
     )
-    made = PlanStage(status=Status.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
+    made = PlanStage(status=StageStatus.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
     whole = advise(report(stages=(quality, made)))
     assert {one.pair: one.level for one in whole.verdicts} == {
-        "tq3_0/tq3_0": "unsafe",
-        "q8_0/tq3_0": "safe",
-        "q8_0/q8_0": "safe",
+        TQ3_0: "unsafe",
+        MIXED: "safe",
+        Q8_0: "safe",
     }
     (choice,) = whole.stages[1].recommendations  # type: ignore[union-attr]
-    assert choice.pair == "q8_0/tq3_0"
+    assert choice.pair == MIXED
     alone = advise(report(stages=(made,)))
     assert alone.stages[0].recommendations[0].pair is None  # type: ignore[union-attr]
 
 
 def test_lost_needles_make_a_close_pair_no_recommendation() -> None:
-    cells = [needle_cell("q8_0/tq3_0", 2048, 0.5, seed, Outcome.MISS) for seed in range(12)]
-    needle = NeedleStage(status=Status.PASSED, cells=tuple(cells), summaries=summaries(cells))
-    quality = QualityStage(status=Status.PASSED, rows=(quality_row("q8_0/tq3_0", kl=interval(0.01)),))
-    made = PlanStage(status=Status.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
+    cells = [needle_cell("q8_0/tq3_0", 2048, 0.5, seed, CellOutcome.MISS) for seed in range(12)]
+    needle = NeedleStage(status=StageStatus.PASSED, cells=tuple(cells), summaries=summaries(cells))
+    quality = QualityStage(status=StageStatus.PASSED, rows=(quality_row("q8_0/tq3_0", kl=interval(0.01)),))
+    made = PlanStage(status=StageStatus.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
     whole = advise(report(stages=(needle, quality, made)))
     assert whole.verdicts[0].level == "unsafe"
     assert whole.stages[2].recommendations[0].pair is None  # type: ignore[union-attr]

@@ -12,22 +12,10 @@ from synthetic_stages import device_stage, quality_row, speed_stage
 from tqforge.report.judge import findings, pair_levels
 from tqforge.report.judge import quality as fidelity
 from tqforge.report.judge.findings import Kind, Tone
-from tqforge.report.schema.report import (
-    Check,
-    CheckStage,
-    Interval,
-    MemoryStage,
-    NeedleStage,
-    OpsRow,
-    OpsStage,
-    Outcome,
-    QualityStage,
-    Report,
-    SpeedRow,
-    SpeedStage,
-    Stage,
-    Status,
-)
+from tqforge.report.schema.base import CellOutcome, Check, Interval, StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import OpsRow, SpeedRow
+from tqforge.report.schema.stages import CheckStage, MemoryStage, NeedleStage, OpsStage, QualityStage, SpeedStage, Stage
 
 GOOD_WORDS = ("held", "exactly", "found 27 of 27")
 
@@ -41,13 +29,13 @@ def said(whole: Report, kind: Kind) -> str:
 
 
 def needle(hits: int, misses: int = 0, *, errors: int = 0, pair: str = "tq3_0/tq3_0", **more: Any) -> NeedleStage:
-    outcomes = [Outcome.HIT] * hits + [Outcome.MISS] * misses + [Outcome.ERROR] * errors
+    outcomes = [CellOutcome.HIT] * hits + [CellOutcome.MISS] * misses + [CellOutcome.ERROR] * errors
     cells = [cell(pair, 2048, 0.5, seed, outcome) for seed, outcome in enumerate(outcomes)]
-    return NeedleStage(status=Status.PASSED, cells=tuple(cells), summaries=summaries(cells), **more)
+    return NeedleStage(status=StageStatus.PASSED, cells=tuple(cells), summaries=summaries(cells), **more)
 
 
 def quality(*rows: Any) -> QualityStage:
-    return QualityStage(status=Status.PASSED, rows=rows)
+    return QualityStage(status=StageStatus.PASSED, rows=rows)
 
 
 def test_needles_with_interval() -> None:
@@ -69,8 +57,8 @@ def test_an_error_is_not_a_miss_and_not_a_success() -> None:
 
 
 def test_guessing_without_a_needle_devalues_the_test() -> None:
-    lucky = cell("f16/f16", 512, 0.5, 1, Outcome.PARTIAL, control="no-needle")
-    whole = with_stages(NeedleStage(status=Status.PASSED, cells=(lucky,)))
+    lucky = cell("f16/f16", 512, 0.5, 1, CellOutcome.PARTIAL, control="no-needle")
+    whole = with_stages(NeedleStage(status=StageStatus.PASSED, cells=(lucky,)))
     assert "the question can be guessed" in said(whole, Kind.SHORT)
 
 
@@ -82,7 +70,7 @@ def test_a_summary_that_does_not_fit_the_cells_gives_no_interval() -> None:
 
 def test_memory_to_the_byte() -> None:
     rows = (memory_row("f16/f16"), memory_row("tq3_0/tq3_0"), memory_row("q8_0/tq3_0"))
-    text = said(with_stages(MemoryStage(status=Status.PASSED, rows=rows)), Kind.SHOWN)
+    text = said(with_stages(MemoryStage(status=StageStatus.PASSED, rows=rows)), Kind.SHOWN)
     assert (
         "K and V buffers are exactly 14/32 bytes per value (3.5 bits, 4.57 times smaller than f16 in this run)" in text
     )
@@ -90,12 +78,12 @@ def test_memory_to_the_byte() -> None:
 
 
 def test_no_ratio_to_an_f16_that_was_not_measured() -> None:
-    text = said(with_stages(MemoryStage(status=Status.PASSED, rows=(memory_row("tq3_0/tq3_0"),))), Kind.SHOWN)
+    text = said(with_stages(MemoryStage(status=StageStatus.PASSED, rows=(memory_row("tq3_0/tq3_0"),))), Kind.SHOWN)
     assert "f16" not in text
 
 
 def test_one_byte_too_many_is_a_shortfall_even_if_the_stage_says_passed() -> None:
-    whole = with_stages(MemoryStage(status=Status.PASSED, rows=(memory_row("tq3_0/tq3_0", extra=1),)))
+    whole = with_stages(MemoryStage(status=StageStatus.PASSED, rows=(memory_row("tq3_0/tq3_0", extra=1),)))
     assert "the K buffer has 1 bytes more than its formula's" in said(whole, Kind.SHORT)
     assert "exactly" not in said(whole, Kind.SHOWN)
     assert findings.headline(whole).tone is Tone.BAD
@@ -113,7 +101,7 @@ def test_advice_only_if_the_intervals_are_apart() -> None:
 def test_a_row_without_rotation_is_told_apart_and_never_advised() -> None:
     plain = quality_row("q4_0/q4_0", kl=interval(0.6), rotation="none", unrotated=True)
     rows = (plain, quality_row("q4_0/q4_0", kl=interval(0.02), rotation="KV"))
-    whole = report(stages=(QualityStage(status=Status.PASSED, rows=rows),))
+    whole = report(stages=(QualityStage(status=StageStatus.PASSED, rows=rows),))
     assert [(one.level, one.unrotated) for one in pair_levels.judge(whole)] == [("safe", False), ("unsafe", True)]
     text = " ".join(finding.text for finding in findings.findings(whole))
     assert "safe: q4_0/q4_0." in text
@@ -157,32 +145,32 @@ def test_no_number_is_said_to_be_none() -> None:
 
 def test_ops_without_a_case_show_nothing() -> None:
     row = OpsRow(backend="CPU", op="CPY", passed=0, failed=0, unsupported=7)
-    whole = with_stages(OpsStage(status=Status.PASSED, rows=(row,)))
+    whole = with_stages(OpsStage(status=StageStatus.PASSED, rows=(row,)))
     assert "not a single case ran" in said(whole, Kind.SHORT)
     assert findings.headline(whole).tone is Tone.NONE
 
 
 def test_failed_ops_are_named() -> None:
     rows = (OpsRow(backend="Metal", op="SET_ROWS", passed=5, failed=2, unsupported=0),)
-    text = said(with_stages(OpsStage(status=Status.FAILED, rows=rows)), Kind.SHORT)
+    text = said(with_stages(OpsStage(status=StageStatus.FAILED, rows=rows)), Kind.SHORT)
     assert "Metal: 2 cases of 7 wrong (SET_ROWS)" in text
 
 
 def test_a_failed_check_says_what_was_expected_and_seen() -> None:
     check = Check(
-        name="tree id", status=Status.FAILED, expected="aaaa", observed="bbbb", reason="Another build is loaded"
+        name="tree id", status=StageStatus.FAILED, expected="aaaa", observed="bbbb", reason="Another build is loaded"
     )
-    whole = with_stages(CheckStage(name="source", status=Status.FAILED, checks=(check,)))
-    assert "tree id fell short. Expected aaaa, saw bbbb. Another build is loaded." in said(whole, Kind.SHORT)
+    whole = with_stages(CheckStage(name="source", status=StageStatus.FAILED, checks=(check,)))
+    assert "tree id failed. Expected aaaa, saw bbbb. Another build is loaded." in said(whole, Kind.SHORT)
 
 
 def test_a_deferred_check_is_no_pass() -> None:
     checks = (
-        Check(name="NEON", status=Status.DEFERRED, reason="no cross compiler"),
-        Check(name="C", status=Status.PASSED),
+        Check(name="NEON", status=StageStatus.SKIPPED, reason="no cross compiler"),
+        Check(name="C", status=StageStatus.PASSED),
     )
-    whole = with_stages(CheckStage(name="codec", status=Status.PASSED, checks=checks))
-    assert "NEON: no cross compiler." in said(whole, Kind.DEFERRED)
+    whole = with_stages(CheckStage(name="codec", status=StageStatus.PASSED, checks=checks))
+    assert "NEON: no cross compiler." in said(whole, Kind.SKIPPED)
     assert "1 of 2 checks held" in said(whole, Kind.SHOWN)
 
 
@@ -211,13 +199,13 @@ def test_a_pair_far_below_its_neighbour_is_suspected_too() -> None:
         pair="q8_0/tq3_0", depth=0, phase="decode", rate=interval(9), ratio_f16=interval(0.6), rounds=3,
         neighbour="q8_0/q8_0", ratio_neighbour=interval(0.4),
     )  # fmt: skip
-    text = said(with_stages(SpeedStage(status=Status.PASSED, rows=(row,))), Kind.SHORT)
+    text = said(with_stages(SpeedStage(status=StageStatus.PASSED, rows=(row,))), Kind.SHORT)
     assert text.strip() == "q8_0/tq3_0: 40 % of q8_0/q8_0's rate in decode at depth 0. A fall-back is suspected."
 
 
 def test_speed_without_f16_beside_it_says_nothing() -> None:
     row = SpeedRow(pair="tq3_0/tq3_0", depth=0, phase="decode", rate=interval(9), ratio_f16=None, rounds=3)
-    assert said(with_stages(SpeedStage(status=Status.PASSED, rows=(row,))), Kind.SHOWN) == ""
+    assert said(with_stages(SpeedStage(status=StageStatus.PASSED, rows=(row,))), Kind.SHOWN) == ""
 
 
 def test_everything_deferred() -> None:
@@ -226,7 +214,7 @@ def test_everything_deferred() -> None:
     assert head.tone is Tone.NONE
     assert head.word == "Nothing shown"
     assert said(whole, Kind.SHOWN) == said(whole, Kind.SHORT) == ""
-    assert said(whole, Kind.DEFERRED).count("The library could not be loaded. Run tqforge build.") == 8
+    assert said(whole, Kind.SKIPPED).count("The library could not be loaded. Run tqforge build.") == 8
 
 
 def test_a_crash_in_the_middle_keeps_what_was_seen() -> None:
@@ -245,8 +233,8 @@ def test_no_success_for_nothing() -> None:
     assert "Nothing was shown" in findings.headline(empty).text
 
 
-@pytest.mark.parametrize("status", [Status.FAILED, Status.ERROR])
-def test_a_recorded_failure_is_never_talked_away(status: Status) -> None:
+@pytest.mark.parametrize("status", [StageStatus.FAILED, StageStatus.ERROR])
+def test_a_recorded_failure_is_never_talked_away(status: StageStatus) -> None:
     assert findings.headline(with_stages(needle(27), status=status)).tone is Tone.BAD
 
 
@@ -259,12 +247,12 @@ def test_losses_are_never_called_held() -> None:
 @pytest.mark.parametrize("name", EDGES)
 def test_no_good_word_outside_of_what_was_shown(name: str) -> None:
     for finding in findings.findings(EDGES[name]()):
-        if finding.kind in (Kind.SHORT, Kind.DEFERRED):
+        if finding.kind in (Kind.SHORT, Kind.SKIPPED):
             assert not [word for word in GOOD_WORDS if word in finding.text]
 
 
 def test_stages_that_were_not_asked_for_are_named() -> None:
-    assert "not asked for: source, codec" in said(with_stages(needle(1)), Kind.DEFERRED)
+    assert "not asked for: source, codec" in said(with_stages(needle(1)), Kind.SKIPPED)
 
 
 def test_a_run_that_was_cut_off_does_not_look_finished() -> None:
@@ -273,7 +261,7 @@ def test_a_run_that_was_cut_off_does_not_look_finished() -> None:
     assert (head.tone, head.word) == (Tone.MIXED, "Unfinished")
     assert "Fidelity and speed did not come to their turn." in head.text
     assert "ended before it came to: fidelity and speed." in said(whole, Kind.SHORT)
-    assert "fidelity" not in said(whole, Kind.DEFERRED)
+    assert "fidelity" not in said(whole, Kind.SKIPPED)
 
 
 def test_the_whole_model_on_a_device_is_said_pair_by_pair() -> None:

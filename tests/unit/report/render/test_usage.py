@@ -3,16 +3,20 @@ from __future__ import annotations
 from synthetic_report import report, stages
 from synthetic_stages import plan_stage
 
+from tqforge.core.pair import F16, Q8_0_TQ3_0, Pair
 from tqforge.report.judge.recommend import advise
 from tqforge.report.render import usage
-from tqforge.report.schema.report import CheckStage, Recommendation, Report, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import Recommendation
+from tqforge.report.schema.stages import CheckStage
 
 
 def advised(**more: object) -> Report:
     return advise(report(stages=(*stages(), plan_stage()), **more))
 
 
-def choice(budget: int, pair: str | None) -> Recommendation:
+def choice(budget: int, pair: Pair | None) -> Recommendation:
     return Recommendation(budget=budget, usable=budget, n_ctx=4096, pair=pair, need=budget // 2)
 
 
@@ -21,31 +25,31 @@ def planned(*choices: Recommendation) -> Report:
 
 
 def test_the_smallest_budget_with_a_safe_pair_is_recommended() -> None:
-    chosen = usage.recommended(planned(choice(900, "f16/f16"), choice(500, "q8_0/tq3_0"), choice(100, None)))
+    chosen = usage.recommended(planned(choice(900, F16), choice(500, Q8_0_TQ3_0), choice(100, None)))
     assert chosen is not None
-    assert chosen.pair == "q8_0/tq3_0"
+    assert chosen.pair == Q8_0_TQ3_0
+    assert chosen.sentence == "Recommended: q8_0/tq3_0 for 4,096 tokens (250 bytes with the model)."
     assert usage.recommended(planned(choice(100, None))) is None
     assert usage.recommended(report()) is None, "stage plan did not run"
 
 
 def test_nothing_is_recommended_after_a_failure() -> None:
-    good, bad = advised(), CheckStage(name="source", status=Status.FAILED, reason="Wrong tree.")
+    good, bad = advised(), CheckStage(name="source", status=StageStatus.FAILED, reason="Wrong tree.")
     assert usage.recommended(good) is not None
     assert usage.recommended(good.model_copy(update={"stages": (bad, *good.stages[1:])})) is None
 
 
 def test_the_command_names_pair_context_and_the_model_as_it_was_given() -> None:
-    one = choice(500, "q8_0/tq3_0")
-    bare = usage.command(report(), one)
+    one = usage.Usage(Q8_0_TQ3_0, 4096, None)
+    bare = one.command(report())
     assert bare == "tqforge run -- llama-server -m synthetic.gguf -c 4096 -ctk q8_0 -ctv tq3_0"
     named = report(command=("tqforge", "verify", "-m", "my models/synthetic.gguf"))
-    assert "-m 'my models/synthetic.gguf' -c 4096" in usage.command(named, one)
+    assert "-m 'my models/synthetic.gguf' -c 4096" in one.command(named)
 
 
 def test_hostile_names_stay_one_quoted_word() -> None:
     made = report()
     assert made.model is not None
     hostile = made.model_copy(update={"model": made.model.model_copy(update={"file": "a; rm\n-rf \x1b[31m.gguf"})})
-    text = usage.command(hostile, choice(500, "$(x)/tq3_0"))
+    text = usage.Usage(Q8_0_TQ3_0, 4096, None).command(hostile)
     assert "-m 'a; rm -rf <U+001B>[31m.gguf' -c" in text
-    assert "-ctk '$(x)' -ctv tq3_0" in text

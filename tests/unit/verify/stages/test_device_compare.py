@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tqforge.report.schema.report import DeviceRow, Interval, Status
+from tqforge.report.schema.base import Interval, StageStatus
+from tqforge.report.schema.rows import DeviceRow
 from tqforge.verify.stages.device import compare
 from tqforge.verify.stages.device import stage as device
 from tqforge.verify.stages.device.compare import Both, Run
@@ -94,19 +95,19 @@ FLOOR = row("f16/f16", 1e-4)
 )
 def test_every_way_to_fall_short(changes: dict[str, Any], word: str) -> None:
     good = row(kl_f16_device=interval(0.25, 0.1), kl_f16_cpu=interval(0.2, 0.1))
-    assert compare.verdict([FLOOR, good]) == (Status.PASSED, "")
+    assert compare.verdict([FLOOR, good]) == (StageStatus.PASSED, "")
     status, reason = compare.verdict([FLOOR, row(**changes)])
-    assert status is Status.FAILED
+    assert status is StageStatus.FAILED
     assert word in reason
 
 
 def test_without_a_floor_or_a_pair_there_is_no_verdict() -> None:
-    assert compare.verdict([row()])[0] is Status.INCONCLUSIVE
-    assert compare.verdict([FLOOR])[0] is Status.INCONCLUSIVE
-    assert compare.verdict([])[0] is Status.INCONCLUSIVE
-    assert compare.verdict([FLOOR, row(error_device=None)])[0] is Status.INCONCLUSIVE
+    assert compare.verdict([row()])[0] is StageStatus.INCONCLUSIVE
+    assert compare.verdict([FLOOR])[0] is StageStatus.INCONCLUSIVE
+    assert compare.verdict([])[0] is StageStatus.INCONCLUSIVE
+    assert compare.verdict([FLOOR, row(error_device=None)])[0] is StageStatus.INCONCLUSIVE
     assert compare.verdict([FLOOR, row(kl_same=None)]) == (
-        Status.INCONCLUSIVE,
+        StageStatus.INCONCLUSIVE,
         "not compared after the same rows: tq3_0/tq3_0",
     )
 
@@ -128,7 +129,7 @@ def test_the_bar_is_for_the_same_rows_and_a_cache_of_its_own_is_only_shown() -> 
     rows = compare.with_bars([FLOOR, shaky])
     assert rows[0].bar is None
     assert rows[1].bar == pytest.approx(0.0012)
-    assert compare.verdict(rows) == (Status.PASSED, "")
+    assert compare.verdict(rows) == (StageStatus.PASSED, "")
 
 
 def test_the_run_with_the_same_rows_gives_their_kl_and_their_errors() -> None:
@@ -162,7 +163,7 @@ def test_a_reference_that_was_not_on_the_cpu_is_noticed() -> None:
     wrong = Both("q/q", PROMPT, Run(cpu, []), Run(cpu, [], graphs=[graph]))
     found = compare.row(wrong, None, "MTL0")
     assert "the CPU's own run had FLASH_ATTN on MTL0" in found.note
-    assert compare.verdict([FLOOR, found.model_copy(update={"pair": "q/q"})])[0] is Status.FAILED
+    assert compare.verdict([FLOOR, found.model_copy(update={"pair": "q/q"})])[0] is StageStatus.FAILED
 
 
 def test_the_cpu_alone_is_compared_with_itself() -> None:

@@ -11,7 +11,10 @@ from rich.text import Text
 from tqforge.report import fmt
 from tqforge.report.judge import select
 from tqforge.report.render.terminal.table import Column, table
-from tqforge.report.schema.report import DeviceRow, DeviceStage, Interval, OpsRow, Report
+from tqforge.report.schema.base import Interval
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import OpsRow
+from tqforge.report.schema.stages import DeviceStage
 
 
 def ops(report: Report, width: int) -> Sequence[RenderableType]:
@@ -56,11 +59,9 @@ def device(report: Report, width: int) -> Sequence[RenderableType]:
             ("f16/CPU", 4, [row.kl_f16_cpu for row in stage.rows]),
         )
     ]
-    return (Padding(table(Column("device: KL", _pairs(stage.rows)), columns, width), (1, 0, 0, 0)),)
-
-
-def _pairs(rows: Sequence[DeviceRow]) -> list[Text]:
-    return [Text(fmt.line(row.pair)) for row in rows]
+    return (
+        Padding(table(Column("device: KL", [Text(str(row.pair)) for row in stage.rows]), columns, width), (1, 0, 0, 0)),
+    )
 
 
 def _kl(interval: Interval | None) -> str:

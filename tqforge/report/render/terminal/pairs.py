@@ -9,19 +9,21 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, pair_levels, select
 from tqforge.report.judge.needles import Tally
-from tqforge.report.judge.thresholds import Level
 from tqforge.report.render.terminal.table import Column, table
-from tqforge.report.schema.report import MemoryRow, NeedleSummary, QualityRow, Report, SpeedRow
+from tqforge.report.schema.base import PairLevel
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import MemoryRow, NeedleSummary, QualityRow, SpeedRow
 
 
 @dataclass(frozen=True)
 class _Pair:
     """Everything the report holds about one pair."""
 
-    name: str
+    name: Pair
     memory: MemoryRow | None
     needles: Tally | None
     summary: NeedleSummary | None
@@ -70,12 +72,12 @@ _COLUMNS: tuple[tuple[str, Callable[[_Pair], str], int], ...] = (
     ("prefill/f16", lambda pair: _ratio(pair.prefill), 7),
     ("decode/f16", lambda pair: _ratio(pair.decode), 6),
 )
-_REFERENCE = "f16/f16"
+_REFERENCE = Pair.both("f16")
 _LEVEL_STYLE: dict[str, str] = {
-    Level.SAFE: "green",
-    Level.UNDECIDED: "magenta",
-    Level.LOSSY: "yellow",
-    Level.UNSAFE: "red",
+    PairLevel.SAFE: "green",
+    PairLevel.UNDECIDED: "magenta",
+    PairLevel.LOSSY: "yellow",
+    PairLevel.UNSAFE: "red",
 }
 
 
@@ -113,8 +115,8 @@ def pairs(report: Report, width: int) -> list[RenderableType]:
     return [table(Column("pair", [_name(row.name) for row in rows]), columns, width)] if columns else []
 
 
-def _name(pair: str) -> Text:
-    return Text(fmt.line(pair, 28), "bold" if select.is_ours(pair) else "")
+def _name(pair: Pair) -> Text:
+    return Text(str(pair), "bold" if pair.has_tq3_0 else "")
 
 
 def needles_by_length(report: Report, width: int) -> list[RenderableType]:

@@ -17,7 +17,8 @@ from tqforge.report.judge import select
 from tqforge.report.render import usage
 from tqforge.report.render.terminal import ops, pairs, speed
 from tqforge.report.render.terminal.table import Column, table
-from tqforge.report.schema.report import PlanStage, Report
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import PlanStage
 
 _TONE = {
     verdict.Tone.GOOD: "bold green",
@@ -31,13 +32,13 @@ _MARK = {
     "error": "red",
     "losses": "yellow",
     "inconclusive": "yellow",
-    "deferred": "magenta",
+    "skipped": "magenta",
 }
 _KIND = {
     verdict.Kind.SHORT: ("\N{BALLOT X}", "red"),
     verdict.Kind.SHOWN: ("\N{CHECK MARK}", "green"),
     verdict.Kind.ADVICE: ("\N{RIGHTWARDS ARROW}", "cyan"),
-    verdict.Kind.DEFERRED: ("\N{HORIZONTAL ELLIPSIS}", "magenta"),
+    verdict.Kind.SKIPPED: ("\N{HORIZONTAL ELLIPSIS}", "magenta"),
 }
 #: Stages whose good results the pair table shows already.
 _IN_TABLE = {"needle", "quality", "speed"}
@@ -75,8 +76,8 @@ class _Screen:
         for line in console.render_lines(Group(*parts), options.update(width=width), pad=False):
             yield from _trimmed(line, options.ascii_only)
             yield Segment.line()
-        if choice := usage.recommended(self.report):
-            yield Segment(f"\n{usage.sentence(choice)}\n{usage.command(self.report, choice)}\n")
+        if use := usage.recommended(self.report):
+            yield Segment(f"\n{use.sentence}\n{use.command(self.report)}\n")
 
     def _title(self) -> RenderableType:
         report = self.report
@@ -122,7 +123,7 @@ def _budgets(plan: PlanStage | None, width: int) -> Sequence[RenderableType]:
         return ()
     choices = plan.recommendations
     columns = [
-        Column("pair", [Text(fmt.line(choice.pair) if choice.pair else "no safe pair fits") for choice in choices]),
+        Column("pair", [Text(str(choice.pair or "no safe pair fits")) for choice in choices]),
         Column("needs", [Text(fmt.size(choice.need)) for choice in choices], 2),
         Column("usable", [Text(fmt.size(choice.usable)) for choice in choices], 1),
     ]

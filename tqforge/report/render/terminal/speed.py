@@ -12,7 +12,10 @@ from rich.text import Text
 from tqforge.report import fmt
 from tqforge.report.judge import select
 from tqforge.report.render.terminal.table import Column, table
-from tqforge.report.schema.report import Interval, Report, SpeedRatio, SpeedRow, SpeedStage
+from tqforge.report.schema.base import Interval
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import SpeedRatio, SpeedRow
+from tqforge.report.schema.stages import SpeedStage
 
 _PHASES = ("prefill", "decode", "end-to-end")
 _MARK = {
@@ -53,7 +56,7 @@ def labelled(report: Report, stage: SpeedStage) -> list[tuple[str, SpeedRow]]:
     """All rows by pair: those of this build, of the other build, and of llama-bench."""
     order = select.pair_order(report)
     sets = (("", stage.rows), ("other build", stage.beside), ("llama-bench", stage.llama_bench))
-    found = [(f"{fmt.line(row.pair, 28)} {kind}".strip(), row) for kind, rows in sets for row in rows]
+    found = [(f"{row.pair} {kind}".strip(), row) for kind, rows in sets for row in rows]
     return sorted(found, key=lambda item: order(item[1].pair))
 
 
@@ -69,7 +72,7 @@ def _rates(phase: str, depths: Sequence[int], rows: Sequence[tuple[str, SpeedRow
     names, cells = [], []
     for label in dict.fromkeys(label for label, _ in rows):
         own = [row for name, row in rows if name == label]
-        names.append(Text(label, "bold" if any(select.is_ours(row.pair) for row in own) else ""))
+        names.append(Text(label, "bold" if any(row.pair.has_tq3_0 for row in own) else ""))
         cells.append({row.depth: _rate(row) for row in own})
     return table(Column(f"{phase} at depth", names), _columns(depths, cells), width, missing="also at depth")
 
@@ -87,11 +90,16 @@ def _spread(band: Interval) -> str:
 def _ratios(stage: SpeedStage, depths: Sequence[int], width: int) -> Table:
     """One row per comparison, each target with whether it was met."""
     names, cells = [], []
-    for pair, against, phase in dict.fromkeys((r.pair, r.against, r.phase) for r in stage.ratios):
-        own = [r for r in stage.ratios if (r.pair, r.against, r.phase) == (pair, against, phase)]
-        names.append(Text(f"{pair} / {fmt.line(against, 28)}\n  {phase}"))
+    for key in dict.fromkeys(map(_comparison, stage.ratios)):
+        own = [ratio for ratio in stage.ratios if _comparison(ratio) == key]
+        build = f" of {fmt.line(own[0].build, 16)}" if own[0].build else ""
+        names.append(Text(f"{own[0].pair} / {own[0].against}{build}\n  {own[0].phase}"))
         cells.append({ratio.depth: _ratio(ratio) for ratio in own})
     return table(Column("rate ratio", names), _columns(depths, cells), width, missing="also at depth")
+
+
+def _comparison(ratio: SpeedRatio) -> tuple[object, ...]:
+    return ratio.pair, ratio.against, ratio.build, ratio.phase
 
 
 def _ratio(ratio: SpeedRatio) -> Text:

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from tqforge.adapters.llama import divergence
 from tqforge.adapters.llama.placement import ATTENTION, SET_ROWS
-from tqforge.report.schema.report import DeviceRow, Interval, Status
+from tqforge.core.pair import F16, Pair
+from tqforge.report.schema.base import Interval, StageStatus
+from tqforge.report.schema.rows import DeviceRow
 from tqforge.verify.stats import block_bootstrap
 
 Logits = NDArray[np.float32]
@@ -19,7 +21,6 @@ Logits = NDArray[np.float32]
 FACTOR, SLACK = 2.0, 1e-3
 #: The squared error of what the device writes may be this many times the CPU's, and this much more.
 WRITE_FACTOR, WRITE_SLACK = 1.1, 1e-4
-CONTROL = "f16/f16"
 _CPU = "CPU"
 _BLOCK = 4
 
@@ -47,7 +48,7 @@ class Both:
     replaced by the device's as soon as it is written.
     """
 
-    pair: str
+    pair: Pair
     prompt: int  # tokens that are the same for all pairs
     device: Run
     cpu: Run
@@ -169,11 +170,11 @@ def bar(floor: float) -> float:
 
 def with_bars(rows: Sequence[DeviceRow]) -> tuple[DeviceRow, ...]:
     """Each pair with what it may come to; f16/f16, the first, has none."""
-    return tuple(row if row.pair == CONTROL else row.model_copy(update={"bar": bar(floor(rows[0]))}) for row in rows)
+    return tuple(row if row.pair == F16 else row.model_copy(update={"bar": bar(floor(rows[0]))}) for row in rows)
 
 
 def _reads(row: DeviceRow, floor: float) -> str:
-    if row.pair == CONTROL or row.kl_same is None or row.kl_same.value <= bar(floor):
+    if row.pair == F16 or row.kl_same is None or row.kl_same.value <= bar(floor):
         return ""
     return f"KL(CPU || device) {row.kl_same.value:.2g} after the same rows is above {bar(floor):.2g}"
 
@@ -208,17 +209,17 @@ def _apart(one: Interval, other: Interval) -> bool:
     return one.low > other.high or other.low > one.high
 
 
-def verdict(rows: Sequence[DeviceRow]) -> tuple[Status, str]:
+def verdict(rows: Sequence[DeviceRow]) -> tuple[StageStatus, str]:
     """Failed by one pair that falls short; open without f16/f16, which gives the floor, or without the same rows."""
-    control = next((row for row in rows if row.pair == CONTROL), None)
+    control = next((row for row in rows if row.pair == F16), None)
     if control is None:
-        return Status.INCONCLUSIVE, "f16/f16 was not measured: there is no floor"
+        return StageStatus.INCONCLUSIVE, "f16/f16 was not measured: there is no floor"
     short = [(row.pair, why) for row in rows if (why := shortfall(row, floor(control)))]
     if short:
-        return Status.FAILED, "; ".join(f"{pair}: {why}" for pair, why in short)
+        return StageStatus.FAILED, "; ".join(f"{pair}: {why}" for pair, why in short)
     if len(rows) < 2:
-        return Status.INCONCLUSIVE, "no pair was measured beside f16/f16"
+        return StageStatus.INCONCLUSIVE, "no pair was measured beside f16/f16"
     unseen = [row.pair for row in rows if row.kl_same is None or row.error_device is None]
     if unseen:
-        return Status.INCONCLUSIVE, f"not compared after the same rows: {', '.join(unseen)}"
-    return Status.PASSED, ""
+        return StageStatus.INCONCLUSIVE, f"not compared after the same rows: {', '.join(map(str, unseen))}"
+    return StageStatus.PASSED, ""

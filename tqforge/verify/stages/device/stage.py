@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge.adapters.console import Meter
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import DeviceStage
+from tqforge.core.pair import F16, Pair
+from tqforge.report.schema.stages import DeviceStage
 from tqforge.verify import corpus, device
 from tqforge.verify.session import Session
 from tqforge.verify.stages.device import compare, trace
 from tqforge.verify.stages.device.compare import Both
 from tqforge.verify.stages.device.trace import Loaded, Tick, Way
-from tqforge.verify.stages.ops.backend_ops import CONTROL, PAIRS
+from tqforge.verify.stages.ops.backend_ops import PAIRS, REFERENCE_OP_TYPE
 
-F16 = Pair("f16", "f16")
 #: From 20 query rows on the matrix kernels of attention are taken, below it the vec kernels.
 BATCHES = (28, 8, 8)
 GREEDY = 12
@@ -41,7 +40,7 @@ _METHOD = (
 
 def pairs() -> tuple[Pair, ...]:
     """f16 first, then the pairs that are advertised for Metal."""
-    return (F16, *(pair for pair in PAIRS if pair.k != CONTROL))
+    return (F16, *(pair for pair in PAIRS if pair.k != REFERENCE_OP_TYPE))
 
 
 def run(session: Session) -> DeviceStage:
@@ -80,7 +79,7 @@ class _Runs:
         single = self.cpu.trace(pair, alone, self._tick(f"CPU {pair}, one by one"))
         seen = self.other.trace(pair, way, self._tick(f"device {pair}", _SLOWER), {"keep": caches})
         same = self.cpu.trace(pair, way, self._tick(f"CPU {pair}, same rows"), {"follow": caches})
-        return Both(str(pair), len(tokens), device=seen, cpu=free, single=single, same=same)
+        return Both(pair, len(tokens), device=seen, cpu=free, single=single, same=same)
 
     def _tick(self, note: str, weight: int = 1) -> Tick:
         start, self.through = self.through, self.through + weight * _LENGTH

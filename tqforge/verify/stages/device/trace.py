@@ -15,11 +15,11 @@ from tqforge.adapters import fs, proc
 from tqforge.adapters.llama import placement
 from tqforge.adapters.llama.child import extra_libraries
 from tqforge.adapters.llama.client import Child
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import BuildError, LoadError
 from tqforge.verify import emulator_report
 from tqforge.verify.device import NAME, Device, workshop
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.stages.device.compare import Run
 
 Tick = Callable[[int], None]
@@ -32,11 +32,11 @@ _TIMEOUT = 3600.0
 def f16_copy(session: Session) -> Path:
     """The model with f16 weights: the CPU multiplies quantized weights with 8-bit activations, Metal does not.
 
-    Raises DeferredError for a model too large to be executed that way.
+    Raises SkippedError for a model too large to be executed that way.
     """
     facts = session.facts
     if facts.size > _LARGEST:
-        raise DeferredError(
+        raise SkippedError(
             f"this stage takes an f16 copy through the whole model, and {facts.name} has {facts.size >> 20} MiB",
             "Leave --model out: the small default model shows the same.",
         )

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tqforge.build import metal_emulator
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import OpsRow
+from tqforge.core.cache_types import TQ3_0
+from tqforge.core.pair import Pair
+from tqforge.report.schema.rows import OpsRow
 
 PROGRAM = "test-backend-ops"
-TYPE, CONTROL = "tq3_0", "q4_0"
+#: A stock type whose ops are tested the same way.
+REFERENCE_OP_TYPE = "q4_0"
 #: The pairs that Metal's fused attention takes, and a stock one that is tested the same way.
-PAIRS = (Pair(TYPE, TYPE), Pair("q8_0", TYPE), Pair("f16", TYPE), Pair(CONTROL, CONTROL))
+PAIRS = (Pair.both(TQ3_0), Pair("q8_0", TQ3_0), Pair("f16", TQ3_0), Pair.both(REFERENCE_OP_TYPE))
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CASE = re.compile(r"^  ([A-Z0-9_]+\(.*?\)):")
@@ -40,14 +42,14 @@ def plan(heads: Sequence[int]) -> list[Job]:
     No head sizes: all that upstream has; the control keeps to its own.
     """
     jobs = []
-    for name in (TYPE, CONTROL):
+    for name in (TQ3_0, REFERENCE_OP_TYPE):
         jobs += [
             Job("SET_ROWS", name, f"type(_dst)?={name},"),
             Job("GET_ROWS", name, f"type={name},"),
             Job("CPY", name, f"type_(src|dst)={name},"),
         ]
     for pair in PAIRS:
-        sizes = _sizes(heads or (metal_emulator.CONTROL_HEADS if pair.k == CONTROL else ()))
+        sizes = _sizes(heads or (metal_emulator.CONTROL_HEADS if pair.k == REFERENCE_OP_TYPE else ()))
         jobs.append(Job("FLASH_ATTN_EXT", str(pair), f"{sizes}type_K={pair.k},type_V={pair.v},"))
     return jobs
 

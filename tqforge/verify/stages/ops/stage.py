@@ -8,10 +8,12 @@ from pathlib import Path
 
 from tqforge.adapters import proc
 from tqforge.adapters.console import Meter
-from tqforge.report.schema.report import OpsRow, OpsStage, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.rows import OpsRow
+from tqforge.report.schema.stages import OpsStage
 from tqforge.verify import device, emulator_report
 from tqforge.verify.device import Device
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.stages.ops import backend_ops
 from tqforge.verify.stages.ops.backend_ops import Job
 
@@ -48,7 +50,7 @@ def _device(session: Session) -> tuple[Device | None, str, str]:
     """The device, or why there is none and what to do about it."""
     try:
         return device.find(session), "", ""
-    except DeferredError as put_off:
+    except SkippedError as put_off:
         return None, put_off.reason, put_off.remedy
 
 
@@ -120,21 +122,21 @@ def _stage(rows: Sequence[OpsRow], missing: str, remedy: str) -> OpsStage:
     notes = [_METHOD]
     if missing:
         notes.append(f"Only the CPU part ran: {missing}.")
-        if status is Status.PASSED:
-            status, reason = Status.DEFERRED, f"no Metal kernel ran: {missing}; the CPU part is recorded"
+        if status is StageStatus.PASSED:
+            status, reason = StageStatus.SKIPPED, f"no Metal kernel ran: {missing}; the CPU part is recorded"
     return OpsStage(status=status, reason=reason, remedy=remedy, rows=tuple(rows), notes=tuple(notes))
 
 
-def verdict(rows: Sequence[OpsRow]) -> tuple[Status, str]:
+def verdict(rows: Sequence[OpsRow]) -> tuple[StageStatus, str]:
     """Failed by one wrong case, one fault, or one run that no case came out of."""
     if not rows:
-        return Status.INCONCLUSIVE, "nothing ran"
+        return StageStatus.INCONCLUSIVE, "nothing ran"
     bad = [row for row in rows if not backend_ops.is_good(row)]
     if bad:
         shown = "; ".join(f"{row.backend}, {row.op}: {row.note or _counts(row)}" for row in bad[:3])
         more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
-        return Status.FAILED, f"{shown}{more}"
-    return Status.PASSED, ""
+        return StageStatus.FAILED, f"{shown}{more}"
+    return StageStatus.PASSED, ""
 
 
 def _counts(row: OpsRow) -> str:

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.client import Child, Tick
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import ContextLengthError
 from tqforge.report.judge.quality import quality_name
-from tqforge.report.judge.thresholds import Level, by_kl
-from tqforge.report.schema.report import QualityRow, QualityStage, Status
-from tqforge.report.schema.rows import Greedy
+from tqforge.report.judge.thresholds import by_kl
+from tqforge.report.schema.base import PairLevel, StageStatus
+from tqforge.report.schema.rows import Greedy, QualityRow
+from tqforge.report.schema.stages import QualityStage
 from tqforge.verify import corpus
 from tqforge.verify.pairs import bits_per_value, check_lengths
 from tqforge.verify.session import Session, padded
-from tqforge.verify.settings import CONTROL, N_BATCH
+from tqforge.verify.settings import N_BATCH
 from tqforge.verify.stages.quality import windows as qualityplan
 from tqforge.verify.stats import block_bootstrap, growth, percentile99
 
@@ -83,14 +84,14 @@ def run(session: Session) -> QualityStage:
     settings, child = session.settings, session.model("quality")
     plan = _plan(session, child)
     reference = session.folder / "reference-logits.npy"
-    others = [pair for pair in settings.with_control if pair != CONTROL]
+    others = [pair for pair in settings.with_control if pair != F16]
     steps = len(others) * (2 if settings.rotations else 1) + 2
     try:
         with session.meter("quality", steps * plan.cost(settings.greedy_tokens)) as meter:
-            base = _score(session, child, plan, CONTROL, {"save": str(reference)})
+            base = _score(session, child, plan, F16, {"save": str(reference)})
             compared = {"reference": str(reference), "made": base["made"]}
             one = _Run(session, child, plan, meter, base, [])
-            one.add(CONTROL, one.measure(CONTROL, " against itself", **compared, n_batch=_FLOOR_BATCH))
+            one.add(F16, one.measure(F16, " against itself", **compared, n_batch=_FLOOR_BATCH))
             turned = []
             for pair in others:
                 reply = one.measure(pair, **compared)
@@ -147,7 +148,7 @@ def rows_of(
         part = slice(first, first + count)
         kl, nll, wanted = (np.array(column[part]) for column in (reply["kl"], reply["nll"], base["nll"]))
         row = QualityRow(
-            pair=str(pair),
+            pair=pair,
             bits=bits,
             prefix=prefix,
             tokens=count,
@@ -159,7 +160,7 @@ def rows_of(
             perplexity_reference=perplexity(wanted),
             perplexity_ratio=block_bootstrap(nll - wanted, statistic=growth),
             greedy=made,
-            is_floor=pair == CONTROL,
+            is_floor=pair == F16,
             rotation=rotation(reply["rotation"]),
             unrotated=unrotated,
         )
@@ -209,12 +210,14 @@ def _stage(session: Session, plan: _Plan, rows: list[QualityRow]) -> QualityStag
     )
 
 
-def verdict(rows: list[QualityRow]) -> tuple[Status, str]:
+def verdict(rows: list[QualityRow]) -> tuple[StageStatus, str]:
     """Failed when a pair breaks the model; how good the others are is for the reader of the figures."""
     if not rows:
-        return Status.INCONCLUSIVE, "nothing was measured"
-    broken = {row.pair: row for row in rows if by_kl(row.kl) is Level.UNSAFE and not (row.is_floor or row.unrotated)}
+        return StageStatus.INCONCLUSIVE, "nothing was measured"
+    broken = {
+        row.pair: row for row in rows if by_kl(row.kl) is PairLevel.UNSAFE and not (row.is_floor or row.unrotated)
+    }
     if broken:
         shown = (f"{quality_name(row)} (KL {row.kl.value:.2f}, top-1 {row.top1.value:.0%})" for row in broken.values())
-        return Status.FAILED, f"breaks this model: {', '.join(shown)}"
-    return Status.PASSED, ""
+        return StageStatus.FAILED, f"breaks this model: {', '.join(shown)}"
+    return StageStatus.PASSED, ""

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tqforge.adapters.llama.client import Child, search_path
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.verify.pairs import check_pair
 from tqforge.verify.session import Session
-from tqforge.verify.settings import CONTROL, N_BATCH
-from tqforge.verify.stages.speed.rates import OURS
+from tqforge.verify.settings import N_BATCH
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def beside(session: Session, folder: Path, n_ctx: int) -> Lane:
     try:
         child.stage = "speed"
         child.call("only_from", {"folder": str(folder)}, timeout=60)
-        pairs = tuple(p for p in session.settings.with_control if p == CONTROL or OURS in (p.k, p.v))
+        pairs = tuple(p for p in session.settings.with_control if p == F16 or p.has_tq3_0)
         for pair in pairs:
             check_pair(pair, session.facts, session.blocks(child))
         args = {"path": str(session.facts.path), "gpu_layers": session.gpu_layers}

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tqforge.adapters import proc
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
-from tqforge.verify.stages.speed.rates import Phase, Sample
+from tqforge.report.schema.base import Phase
+from tqforge.verify.stages.speed.rates import Sample
 
 PROGRAM = "llama-bench"
 #: Seconds for one pair with all its depths: stock quantized pairs fill a deep cache slowly.
@@ -37,7 +38,7 @@ def arguments(
     return [*pinned, *words, "-t", str(threads), "-ngl", str(gpu)]
 
 
-def samples(document: str, pair: str, number: int) -> list[Sample]:
+def samples(document: str, pair: Pair, number: int) -> list[Sample]:
     """What one run printed. Raises LoadError when that is no list of tests."""
     try:
         tests: list[dict[str, Any]] = json.loads(document)
@@ -46,7 +47,7 @@ def samples(document: str, pair: str, number: int) -> list[Sample]:
         raise LoadError(f"{PROGRAM} printed something else than its results: {error}") from error
 
 
-def _sample(test: dict[str, Any], pair: str, number: int) -> Sample:
+def _sample(test: dict[str, Any], pair: Pair, number: int) -> Sample:
     read, made = int(test["n_prompt"]), int(test["n_gen"])
     phase: Phase = "end-to-end" if read and made else "decode" if made else "prefill"
     return Sample(pair, int(test["n_depth"]), phase, number, read + made, test["samples_ns"][0] / 1e9)

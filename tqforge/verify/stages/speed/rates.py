@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal
 
 import numpy as np
 
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import Interval, SpeedRow
+from tqforge.core.cache_types import TQ3_0
+from tqforge.core.pair import F16, Pair
+from tqforge.report.schema.base import Interval, Phase
+from tqforge.report.schema.rows import SpeedRow
 
-Phase = Literal["prefill", "decode", "end-to-end"]
-Key = tuple[str, int, Phase]
-CONTROL = "f16/f16"
-OURS = "tq3_0"
+Key = tuple[Pair, int, Phase]
 #: Below this share of its neighbour's rate in the same run a fall-back to a slow path is suspected.
 SUSPECT = 0.5
 #: Above this spread, or with less of the CPUs than this, a rate is not worth a decimal.
@@ -27,7 +25,7 @@ _RESAMPLES = 2000
 class Sample:
     """One measurement. Samples with the same round were taken one after the other; `build` is empty for our own."""
 
-    pair: str
+    pair: Pair
     depth: int
     phase: Phase
     round: int
@@ -45,13 +43,11 @@ class Sample:
         return self.pair, self.depth, self.phase
 
 
-def neighbour(pair: str) -> str:
-    """The stock pair that takes the same paths: tq3_0 stands beside q4_0, a mixed pair beside its other type."""
-    k, v = Pair.parse(pair).k, Pair.parse(pair).v
-    if OURS not in (k, v):
-        return CONTROL
-    other = "q4_0" if k == v else k if v == OURS else v
-    return f"{other}/{other}"
+def neighbour(pair: Pair) -> Pair:
+    """Return the stock pair that takes the same code paths: q4_0 for tq3_0, the other type for a mixed pair."""
+    if not pair.has_tq3_0:
+        return F16
+    return Pair.both("q4_0" if not pair.is_mixed else pair.k if pair.v == TQ3_0 else pair.v)
 
 
 def median_interval(values: Sequence[float], seed: int = 0) -> Interval:
@@ -91,29 +87,31 @@ def rows_of(samples: Iterable[Sample]) -> tuple[SpeedRow, ...]:
 
 def _row(key: Key, own: list[Sample], groups: dict[Key, list[Sample]]) -> SpeedRow:
     pair, depth, phase = key
-    near = {other: ratios(own, groups.get((other, depth, phase), [])) for other in (neighbour(pair), CONTROL)}
-    beside = next((other for other, ratio in near.items() if ratio and other != pair), "")
+    near = {other: ratios(own, groups.get((other, depth, phase), [])) for other in (neighbour(pair), F16)}
+    beside = next((other for other, ratio in near.items() if ratio and other != pair), None)
     rate = median_interval([sample.rate for sample in own])
     return SpeedRow(
         pair=pair,
         depth=depth,
         phase=phase,
         rate=rate,
-        ratio_f16=near[CONTROL],
+        ratio_f16=near[F16],
         rounds=len(own),
         note=_suspicion(near),
         depth_share=_depth_share(rate.value, groups.get((pair, 0, phase)), depth),
         neighbour=beside,
-        ratio_neighbour=near.get(beside),
+        ratio_neighbour=near[beside] if beside else None,
     )
 
 
-def _suspicion(near: dict[str, Interval | None]) -> str:
+def _suspicion(near: dict[Pair, Interval | None]) -> str:
     """A neighbour may itself be slow (stock pairs without a tiled path), so f16 is asked as well."""
     slow = [other for other, ratio in near.items() if ratio and ratio.value < SUSPECT]
     if not slow:
         return ""
-    return f"over 2x slower than {' and '.join(slow)} in the same run: a fall-back to a slow path is suspected"
+    return (
+        f"over 2x slower than {' and '.join(map(str, slow))} in the same run: a fall-back to a slow path is suspected"
+    )
 
 
 def _depth_share(rate: float, empty: Sequence[Sample] | None, depth: int) -> float | None:

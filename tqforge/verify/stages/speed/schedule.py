@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tqforge.adapters.gguf_io import ModelFacts
-from tqforge.verify.session import DeferredError
+from tqforge.verify.session import SkippedError
 from tqforge.verify.settings import Settings
 
 #: How often a run is taken even if it is slow: less has no spread.
@@ -26,7 +26,7 @@ class Step:
 
 
 def usable_depths(settings: Settings, facts: ModelFacts) -> tuple[int, ...]:
-    """The depths that leave the model room for a prompt. Raises DeferredError when there is none.
+    """The depths that leave the model room for a prompt. Raises SkippedError when there is none.
 
     Rates do not depend on what is read: with rotary positions a text may be longer than what the model was trained for.
     """
@@ -34,7 +34,7 @@ def usable_depths(settings: Settings, facts: ModelFacts) -> tuple[int, ...]:
     depths = tuple(d for d in settings.speed_depths if facts.rotary or d + need <= facts.trained_context)
     if not depths:
         where = f"no depth of {settings.speed_depths} fits into the {facts.trained_context} tokens of the model"
-        raise DeferredError(where)
+        raise SkippedError(where)
     return depths
 
 

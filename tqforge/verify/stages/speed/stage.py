@@ -8,7 +8,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from tqforge.adapters.console import Meter
-from tqforge.report.schema.report import SpeedRow, SpeedStage, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.rows import SpeedRow
+from tqforge.report.schema.stages import SpeedStage
 from tqforge.verify import corpus
 from tqforge.verify.session import Session, padded
 from tqforge.verify.stages.speed import contexts as lanes
@@ -105,7 +107,7 @@ def _run(session: Session, lane: Lane, index: int, step: Step, tokens: Sequence[
     some = tokens[step.depth : end]
     reply = lanes.time(session, lane, index, step.depth, some, single=single)
     first = Sample(
-        str(lane.pairs[index]),
+        lane.pairs[index],
         step.depth,
         "decode" if single else "prefill",
         step.round,
@@ -155,7 +157,7 @@ def _by_llama_bench(
                     cpus=cpus,
                 )
                 printed = llama_bench.run(argv, library=session.target.library, timeout=llama_bench.TIMEOUT)
-                taken += llama_bench.samples(printed, str(pair), number)
+                taken += llama_bench.samples(printed, pair, number)
                 meter.update(len({(sample.pair, sample.round) for sample in taken}), str(pair))
     loud = rates.noise(rates.spread(taken), None)
     return rates.rows_of(taken), (f"llama-bench: {loud}",) if loud else ()
@@ -197,16 +199,16 @@ def _beyond(session: Session, own: Sequence[Sample]) -> tuple[str, ...]:
     return (f"At depth {most:,} the text is longer than the {trained:,} tokens the model was trained for: rates only.",)
 
 
-def verdict(rows: Sequence[SpeedRow], noise: str = "") -> tuple[Status, str]:
+def verdict(rows: Sequence[SpeedRow], noise: str = "") -> tuple[StageStatus, str]:
     """Failed when a pair with tq3_0 seems to fall back to a slow path; stock pairs that do are named in their rows.
 
     On a machine that was not quiet that is no more than a suspicion.
     """
     if not rows:
-        return Status.INCONCLUSIVE, "nothing was measured"
-    slow = [row for row in rows if row.note and rates.OURS in row.pair.split("/")]
+        return StageStatus.INCONCLUSIVE, "nothing was measured"
+    slow = [row for row in rows if row.note and row.pair.has_tq3_0]
     if slow:
         shown = ", ".join(f"{row.pair} ({row.phase} at {row.depth})" for row in slow)
         what = f"over 2x slower than a neighbour, a fall-back is suspected: {shown}"
-        return (Status.INCONCLUSIVE, f"{what}. {noise}") if noise else (Status.FAILED, what)
-    return Status.PASSED, ""
+        return (StageStatus.INCONCLUSIVE, f"{what}. {noise}") if noise else (StageStatus.FAILED, what)
+    return StageStatus.PASSED, ""

@@ -5,34 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tqforge.report.schema.report import SpeedRatio
-from tqforge.verify.stages.speed.rates import CONTROL, Key, Phase, Sample, grouped, median_interval, within_rounds
+from tqforge.core.cache_types import TQ3_0
+from tqforge.core.pair import F16, Pair
+from tqforge.report.schema.base import Phase
+from tqforge.report.schema.rows import SpeedRatio
+from tqforge.verify.stages.speed.rates import Key, Sample, grouped, median_interval, within_rounds
 
-_OWN, _MIXED = "tq3_0/tq3_0", "q8_0/tq3_0"
+_OWN, _MIXED = Pair.both(TQ3_0), Pair("q8_0", TQ3_0)
+_Q4_0, _Q8_0 = Pair.both("q4_0"), Pair.both("q8_0")
 
 
 @dataclass(frozen=True)
 class Bar:
     """At `depth` (None: at every one) the pair must run at `floor` times the other's rate."""
 
-    pair: str
-    against: str
+    pair: Pair
+    against: Pair
     phase: Phase
     floor: float
     depth: int | None = None
 
 
 BARS = (
-    Bar(_OWN, "q4_0/q4_0", "decode", 0.95, 4096),
-    Bar(_OWN, CONTROL, "decode", 1.0, 4096),
-    Bar(_OWN, "q4_0/q4_0", "prefill", 0.85, 4096),
-    Bar(_MIXED, "q8_0/q8_0", "decode", 0.95),
-    Bar(_MIXED, "q8_0/q8_0", "prefill", 0.95),
+    Bar(_OWN, _Q4_0, "decode", 0.95, 4096),
+    Bar(_OWN, F16, "decode", 1.0, 4096),
+    Bar(_OWN, _Q4_0, "prefill", 0.85, 4096),
+    Bar(_MIXED, _Q8_0, "decode", 0.95),
+    Bar(_MIXED, _Q8_0, "prefill", 0.95),
 )
 #: Shown without an aim.
 _MORE = (
-    Bar(_OWN, "q4_0/q4_0", "end-to-end", 0),
-    Bar(_MIXED, "q8_0/q8_0", "end-to-end", 0),
+    Bar(_OWN, _Q4_0, "end-to-end", 0),
+    Bar(_MIXED, _Q8_0, "end-to-end", 0),
 )
 
 
@@ -56,16 +60,19 @@ def against_build(samples: Sequence[Sample]) -> tuple[SpeedRatio, ...]:
     found: list[SpeedRatio] = []
     for build in dict.fromkeys(sample.build for sample in samples if sample.build):
         for key, theirs in grouped(sample for sample in samples if sample.build == build).items():
-            found += _ratio(key, f"{key[0]} of {build}", within_rounds(own.get(key, []), theirs), None)
+            found += _ratio(key, key[0], within_rounds(own.get(key, []), theirs), None, build)
     return tuple(found)
 
 
-def _ratio(key: Key, against: str, shared: Sequence[float], bar: float | None) -> Iterator[SpeedRatio]:
+def _ratio(
+    key: Key, against: Pair, shared: Sequence[float], bar: float | None, build: str = ""
+) -> Iterator[SpeedRatio]:
     if shared:
         pair, depth, phase = key
         yield SpeedRatio(
             pair=pair,
             against=against,
+            build=build,
             phase=phase,
             depth=depth,
             ratio=median_interval(shared),
