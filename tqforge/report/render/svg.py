@@ -79,7 +79,7 @@ def finish(figure: Figure, name: str, title: str, description: str) -> str:
     text = re.sub(r"<defs>\s*</defs>", "", text)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", text)
-    text = re.sub(r"(\d+(?:\.\d+)?)px 'DejaVu Sans'[^;\"]*", r"\1px system-ui, sans-serif", text)
+    text = re.sub(r"'DejaVu Sans'[^;\"]*", "system-ui, sans-serif", text)
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour, f"var(--{variable})")
     box = re.search(r'viewBox="[^"]+"', text)
