@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import pytest
 from page_outline import Outline
-from synthetic_parts import TWELVE, digest
-from synthetic_report import EDGES, report
-from synthetic_stages import speed_stage
+from synthetic_parts import PAIRS, TWELVE, digest
+from synthetic_report import EDGES, report, stages
+from synthetic_stages import plan_stage, speed_stage
 
 from tqforge.core.pair import F16
+from tqforge.report.judge.recommend import advise
 from tqforge.report.render import heatmap, html, kl_chart
 
 PAGES = {name: html.render(make()) for name, make in EDGES.items()}
@@ -65,6 +66,41 @@ def test_order_of_the_sections() -> None:
         "reading",
         "provenance",
     ]
+
+
+def test_headings_of_a_whole_page() -> None:
+    """The contents of the page at a glance; stages go by their names."""
+    page = html.render(advise(report(stages=(*stages(), plan_stage(), speed_stage()))))
+    found = re.findall(r"<h([12])[^>]*>(.*?)</h", page, re.DOTALL)
+    assert [re.sub("<[^>]+>", "", text).strip() for _, text in found[2:]] == [
+        "K/V pairs for this model",
+        "How to read this report",
+        "Needle: facts found in long texts",
+        "Memory: size of the KV cache",
+        "Quality: difference from f16",
+        "Speed",
+        "Device: the whole model against the CPU",
+        "Checks",
+        "All answers",
+        "Provenance",
+    ]
+    assert found[0] == ("1", "synthetic.gguf")
+
+
+def test_times_are_short_and_in_utc() -> None:
+    assert "2026-01-02 03:04 UTC" in PAGES["usual"]
+    assert not re.findall(r"\d\dT\d\d:\d\d|\+00:00", PAGES["usual"])
+
+
+def test_pairs_have_one_order_on_the_whole_page() -> None:
+    page = html.render(advise(report(stages=(*stages(), plan_stage()))))
+    page = page[: page.index('id="answers"')]
+    parts = re.findall(r'<ul class="answer".*?</ul>|<table.*?</table>|<div class="maps".*?</div>', page, re.DOTALL)
+    assert len(parts) > 8
+    for section in parts:
+        shown = [str(pair) for pair in PAIRS if f">{pair}<" in section]
+        places = [section.index(f">{pair}<") for pair in shown]
+        assert places == sorted(places), section[:200]
 
 
 def test_hostile_texts_are_shown_and_do_nothing() -> None:

@@ -5,22 +5,84 @@ import re
 
 import pytest
 from rich.console import Console
-from synthetic_report import EDGES, report
-from synthetic_stages import speed_stage
+from synthetic_report import EDGES, report, stages
+from synthetic_stages import plan_stage, speed_stage
 
+from tqforge.core.pair import F16, Q8_0_TQ3_0
+from tqforge.report import fmt
 from tqforge.report.render.terminal import screen
 from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import Recommendation
 
 
 def shown(whole: Report, width: int = 80, *, encoding: str = "utf-8", terminal: bool = False) -> str:
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(file=stream, width=width, force_terminal=terminal, color_system="truecolor" if terminal else None)
-    console.print(screen.render(whole))
+    console.print(screen.render(whole), crop=False)
     stream.flush()
     return stream.buffer.getvalue().decode(encoding)
 
 
-@pytest.mark.parametrize("width", [80, 120])
+def recommending() -> Report:
+    """A run with a plan whose smallest budget has a pair."""
+    choices = (
+        Recommendation(budget=16 << 30, usable=12 << 30, n_ctx=8192, pair=F16, need=370 << 20),
+        Recommendation(budget=323 << 20, usable=258 << 20, n_ctx=8192, pair=Q8_0_TQ3_0, need=258 << 20),
+        Recommendation(budget=288 << 20, usable=230 << 20, n_ctx=8192, pair=None, need=None),
+    )
+    return report(stages=(*stages(), plan_stage().model_copy(update={"recommendations": choices})))
+
+
+def test_the_pair_table_looks_like_this_on_60_columns() -> None:
+    assert shown(report(), 60).splitlines()[:9] == [
+        "",
+        "synthetic.gguf  quick run, 4 min 41 s, tree aaaaaaaaaaaa",
+        "",
+        "pair          bits    needles        KL         verdict",
+        "───────────────────────────────────────────────────────",
+        "f16/f16         16   26/26 1?   0.00021       reference",
+        "q8_0/q8_0      8.5   21/26 1?    0.0044   costs quality",
+        "q4_0/q4_0      4.5   20/26 1?     0.048   costs quality",
+        "tq3_0/tq3_0    3.5   20/26 1?     0.280   costs quality",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        (37, ["pair", "KL", "verdict"]),
+        (45, ["pair", "bits", "KL", "verdict"]),
+        (72, ["pair", "bits", "cache", "needles", "KL", "verdict"]),
+        (80, ["pair", "bits", "cache", "needles", "KL", "top-1", "verdict"]),
+    ],
+)
+def test_columns_are_dropped_and_never_cut(width: int, titles: list[str]) -> None:
+    lines = shown(report(), width).splitlines()
+    head = next(place for place, line in enumerate(lines) if line.startswith("pair"))
+    assert lines[head].split() == titles
+    assert "…" not in "".join(lines[head : head + 7])
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_the_last_lines_are_the_recommended_pair_and_its_whole_command(width: int) -> None:
+    assert shown(recommending(), width).splitlines()[-3:] == [
+        "",
+        "Recommended: q8_0/tq3_0 for 8,192 tokens (258 MiB with the model).",
+        "tqforge run -- llama-server -m synthetic.gguf -c 8192 -ctk q8_0 -ctv tq3_0",
+    ]
+
+
+def test_budgets_are_a_table() -> None:
+    text = shown(recommending())
+    assert re.search(r"^323 MiB +q8_0/tq3_0 +258 MiB +258 MiB$", text, re.MULTILINE)
+    assert re.search(rf"^288 MiB +no safe pair fits +{fmt.NONE} +230 MiB$", text, re.MULTILINE)
+
+
+def test_no_recommendation_without_a_plan() -> None:
+    assert "Recommended" not in shown(report())
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("name", EDGES)
 def test_it_fits_and_is_plain_when_piped(name: str, width: int) -> None:
     lines = shown(EDGES[name](), width).splitlines()

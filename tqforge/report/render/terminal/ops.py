@@ -16,6 +16,11 @@ from tqforge.report.schema.report import Report
 from tqforge.report.schema.rows import OpsRow
 from tqforge.report.schema.stages import DeviceStage
 
+_LEGEND = (
+    "KL between CPU and device reading the same cache rows (this is judged), then each its own rows; "
+    "of the CPU from itself; of device and CPU from f16."
+)
+
 
 def ops(report: Report, width: int) -> Sequence[RenderableType]:
     """Cases passed per backend, and failed or unsupported ones: `142`, `140 2 failed`, `20 4 unsupported`."""
@@ -59,9 +64,8 @@ def device(report: Report, width: int) -> Sequence[RenderableType]:
             ("f16/CPU", 4, [row.kl_f16_cpu for row in stage.rows]),
         )
     ]
-    return (
-        Padding(table(Column("device: KL", [Text(str(row.pair)) for row in stage.rows]), columns, width), (1, 0, 0, 0)),
-    )
+    pairs = Column("device: KL", [Text(str(row.pair)) for row in stage.rows])
+    return (Padding(table(pairs, columns, width), (1, 0, 0, 0)), Text(_LEGEND, "dim"))
 
 
 def _kl(interval: Interval | None) -> str:

@@ -93,7 +93,7 @@ def _ratios(stage: SpeedStage, depths: Sequence[int], width: int) -> Table:
     for key in dict.fromkeys(map(_comparison, stage.ratios)):
         own = [ratio for ratio in stage.ratios if _comparison(ratio) == key]
         build = f" of {fmt.line(own[0].build, 16)}" if own[0].build else ""
-        names.append(Text(f"{own[0].pair} / {own[0].against}{build}\n  {own[0].phase}"))
+        names.append(Text(f"{own[0].pair} vs {own[0].against}{build}\n  {own[0].phase}"))
         cells.append({ratio.depth: _ratio(ratio) for ratio in own})
     return table(Column("rate ratio", names), _columns(depths, cells), width, missing="also at depth")
 
