@@ -1,4 +1,4 @@
-"""Figures as a person reads them: percentages, sizes, durations, and text that cannot harm the page or the terminal."""
+"""Format numbers, sizes and durations for people, and make untrusted text safe to show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tqforge.report.schema.base import Interval, StageStatus
 
 NONE = "\N{EN DASH}"
 
-#: One sign and one word per status, so that colour is never the only carrier.
+#: A sign per status, so that colour is never the only carrier.
 STATUS_SIGN = {
     StageStatus.PASSED: "\N{CHECK MARK}",
     StageStatus.FAILED: "\N{BALLOT X}",
@@ -42,7 +42,7 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def known(value: float | None) -> bool:
-    """Whether there is a finite figure to print."""
+    """Return whether the value is a finite number."""
     return value is not None and math.isfinite(value)
 
 
@@ -57,7 +57,7 @@ def plural(number: int, word: str, many: str = "") -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """`89 %`. What is not quite all or not quite nothing is never rounded to it."""
+    """`89 %`. Never rounded to 0 or 100 unless it is exactly that."""
     if share is None or not math.isfinite(share):
         return NONE
     text = f"{100 * share:.{digits}f}"
@@ -87,7 +87,7 @@ def size(number: float | None) -> str:
 
 
 def memory(number: int) -> str:
-    """`16 GiB`, `1.15 GiB`, `323 MiB`: two budgets that differ a little look different."""
+    """`16 GiB`, `1.15 GiB`, `323 MiB`: three digits, so that similar budgets differ."""
     value, unit = float(number), _UNITS[0]
     for unit in _UNITS:
         if value < 1024 or unit == _UNITS[-1]:
@@ -97,7 +97,7 @@ def memory(number: int) -> str:
 
 
 def figure(value: float | None, digits: int = 3) -> str:
-    """A positive figure to `digits` significant digits without an exponent: `0.0044`, `0.280`, `12.3`, `1,556`."""
+    """Significant digits without an exponent: `0.0044`, `0.280`, `12.3`, `1,556`."""
     if value is None or not math.isfinite(value):
         return NONE
     if value == 0:
@@ -109,12 +109,12 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def scientific(value: float | None) -> str:
-    """`2.4e-07`: errors of single ops, which differ by orders of magnitude."""
+    """`2.4e-07`: for errors, which differ by orders of magnitude."""
     return NONE if value is None or not math.isfinite(value) else f"{value:.1e}"
 
 
 def kl(value: float | None) -> str:
-    """A KL divergence: two significant digits below 0.1, three above; a negative estimate is noise around zero."""
+    """A KL divergence: two significant digits below 0.1, three above. Noise can make it negative."""
     return figure(value, 2 if value is not None and math.isfinite(value) and abs(value) < 0.1 else 3)
 
 
@@ -168,7 +168,7 @@ def time(stamp: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital at its beginning, unless it begins with a name such as `tq3_0/q8_0`."""
+    """Capitalize the first letter, unless the text begins with a name such as `tq3_0/q8_0`."""
     first = text.split(" ", 1)[0]
     return text[:1].upper() + text[1:] if first.strip(",.:;").isalpha() else text
 
@@ -182,13 +182,13 @@ def listing(items: Iterable[str], last: str = "and") -> str:
 
 
 def ending(text: str) -> str:
-    """The text, ended by exactly one full stop or what stands for it."""
+    """End the text with a full stop, unless it ends with punctuation."""
     text = text.strip()
     return text if not text or text[-1] in ".!?:" else f"{text}."
 
 
 def visible(text: str) -> str:
-    """The text with everything invisible or directional made visible: control codes, overrides, surrogates."""
+    """Replace control codes, bidirectional overrides and other invisible characters by their code points."""
     return "".join(map(_visible, text.replace("\r\n", "\n")))
 
 
@@ -202,6 +202,6 @@ def _visible(char: str) -> str:
 
 
 def line(text: str, limit: int = 0) -> str:
-    """`visible` on one line, cut after `limit` characters if a limit is given."""
+    """Like `visible`, on one line, and at most `limit` characters long if a limit is given."""
     flat = " ".join(visible(text).split())
     return flat if not limit or len(flat) <= limit else f"{flat[: limit - 1]}\N{HORIZONTAL ELLIPSIS}"
