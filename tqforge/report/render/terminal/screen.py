@@ -72,12 +72,15 @@ class _Screen:
             *ops.ops(self.report, width),
         )
         budgets = _budgets(select.plan_stage(self.report), width)
-        parts = (self._title(), *tables, *self._findings(), *budgets, self._stages(width), self._headline())
+        use = usage.recommended(self.report)
+        parts = [self._title(), *tables, *self._findings(), *budgets, self._stages(width), self._headline()]
+        if use:
+            parts.append(Padding(Text(use.sentence, "bold"), (1, 0, 0, 0)))
         for line in console.render_lines(Group(*parts), options.update(width=width), pad=False):
             yield from _trimmed(line, options.ascii_only)
             yield Segment.line()
-        if use := usage.recommended(self.report):
-            yield Segment(f"\n{use.sentence}\n{use.command(self.report)}\n")
+        if use:
+            yield Segment(f"{use.command(self.report)}\n")
 
     def _title(self) -> RenderableType:
         report = self.report
