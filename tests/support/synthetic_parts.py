@@ -17,13 +17,13 @@ PAIRS = tuple(map(Pair.parse, ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0")))
 STOCK = ("q8_0", "q5_0", "q4_0")
 _MORE = ("q5_0", "f16/tq3_0", "q4_0/tq3_0", "tq3_0/q8_0", "q8_0/q4_0", "f16/q8_0", "tq3_0/f16")
 TWELVE = (*PAIRS, *map(Pair.parse, _MORE))
-F16, Q8_0, Q4_0, TQ3_0, Q8_0_TQ3_0 = PAIRS
+F16, Q8_0, Q4_0, TQ3_0, MIXED = PAIRS
 KL = {
     Q8_0: (0.0044, 0.943),
     Pair.parse("q5_0"): (0.0123, 0.896),
     Q4_0: (0.048, 0.852),
     TQ3_0: (0.28, 0.734),
-    Q8_0_TQ3_0: (0.025, 0.910),
+    MIXED: (0.025, 0.910),
 }
 
 

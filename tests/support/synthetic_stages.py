@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from synthetic_parts import F16, KL, PAIRS, Q4_0, Q8_0, Q8_0_TQ3_0, STOCK, TQ3_0, bits, digest, interval, pair_of
+from synthetic_parts import F16, KL, MIXED, PAIRS, Q4_0, Q8_0, STOCK, TQ3_0, bits, digest, interval, pair_of
 
 from tqforge.core.pair import Pair
-from tqforge.report.schema.base import Check, Interval, StageStatus
-from tqforge.report.schema.rows import DeviceRow, MemoryNeed, OpsRow, PlanRow, QualityRow, SpeedRatio, SpeedRow
+from tqforge.report.schema.base import Check, Choice, Interval, PairLevel, StageStatus
+from tqforge.report.schema.rows import (
+    DeviceRow,
+    MemoryNeed,
+    OpsRow,
+    PairVerdict,
+    PlanRow,
+    QualityRow,
+    Recommendation,
+    SpeedRatio,
+    SpeedRow,
+)
 from tqforge.report.schema.stages import CheckStage, DeviceStage, OpsStage, PlanStage, QualityStage, SpeedStage
 
 
@@ -80,7 +90,7 @@ def device_stage() -> DeviceStage:
             kl_same=interval(kl / 4),
             error_cpu=0.025,
             error_device=0.0252,
-            bar=None if pair == F16 else 1.5e-3,
+            limit=None if pair == F16 else 1.5e-3,
             kl_f16_device=None if pair == F16 else interval(0.2),
             kl_f16_cpu=None if pair == F16 else interval(0.21),
             parted=None if pair == F16 else 7,
@@ -92,11 +102,11 @@ def device_stage() -> DeviceStage:
             attention=500,
             writes=840,
         )
-        for pair, kl in ((F16, 2e-5), (TQ3_0, 4e-4), (Q8_0_TQ3_0, 9e-5))
+        for pair, kl in ((F16, 2e-5), (TQ3_0, 4e-4), (MIXED, 9e-5))
     ]
     return DeviceStage(
         status=StageStatus.PASSED, seconds=300.0, device="Metal host", model="synthetic, f16 weights", rows=tuple(rows),
-        floor=2e-5, bar=1.04e-3, batches=(28, 8, 8), greedy=12,
+        floor=2e-5, limit=1.04e-3, batches=(28, 8, 8), greedy=12,
     )  # fmt: skip
 
 
@@ -152,8 +162,8 @@ def speed_stage(pairs: Iterable[Pair | str] = PAIRS) -> SpeedStage:
         threads=2,
         rows=tuple(rows),
         llama_bench=tuple(rows[:4]),
-        beside=tuple(slow),
-        beside_build="/builds/first",
+        compared=tuple(slow),
+        compared_with="/builds/first",
         ratios=speed_ratios(),
     )
 
@@ -162,9 +172,9 @@ def speed_ratios() -> tuple[SpeedRatio, ...]:
     """An aim that is met, one that is missed, one that the spread leaves open, and one without an aim."""
     common: dict[str, Any] = {"pair": TQ3_0, "against": Q4_0, "rounds": 5}
     return (
-        SpeedRatio(phase="decode", depth=4096, ratio=interval(1.2, 0.02), bar=0.95, **common),
-        SpeedRatio(phase="prefill", depth=4096, ratio=interval(0.7, 0.02), bar=0.85, **common),
-        SpeedRatio(phase="prefill", depth=2048, ratio=interval(0.85, 0.02), bar=0.85, **common),
+        SpeedRatio(phase="decode", depth=4096, ratio=interval(1.2, 0.02), target=0.95, **common),
+        SpeedRatio(phase="prefill", depth=4096, ratio=interval(0.7, 0.02), target=0.85, **common),
+        SpeedRatio(phase="prefill", depth=2048, ratio=interval(0.85, 0.02), target=0.85, **common),
         SpeedRatio(phase="decode", depth=0, ratio=interval(15), **{**common, "against": TQ3_0, "build": "first"}),
     )
 
@@ -177,3 +187,19 @@ def plan_stage(pairs: Iterable[Pair | str] = PAIRS) -> PlanStage:
             need = MemoryNeed(weights=92 << 20, kv=int(values * bits(pair) / 8), compute=98 << 20)
             rows.append(PlanRow(pair=pair, n_ctx=n_ctx, planned=need, measured=need if n_ctx == 4096 else None))
     return PlanStage(status=StageStatus.PASSED, seconds=3.0, n_ctx=8192, rows=tuple(rows), notes=("made up",))
+
+
+def recommendation(budget: int, pair: Pair | None, **more: Any) -> Recommendation:
+    """The choice for a budget: half of it is needed."""
+    outcome = Choice.TOO_SMALL if pair is None else Choice.REFERENCE if pair == F16 else Choice.FITS
+    verdict = None if pair is None else PairVerdict(pair=pair, bits=6.0, level=PairLevel.SAFE, kl=interval(0.02))
+    smallest = Pair.both("q8_0") if pair is None else None
+    values: dict[str, Any] = {
+        "usable": budget * 3 // 4,
+        "n_ctx": 8192,
+        "need": budget // 2 if pair else None,
+        "verdict": verdict,
+        "smallest": smallest,
+        "smallest_need": budget if smallest else None,
+    }
+    return Recommendation(budget=budget, pair=pair, outcome=outcome, **{**values, **more})

@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 
 from tqforge.cli.app import app
 from tqforge.cli.verbs import register
-from tqforge.verify import settings
+from tqforge.verify import registry
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github/workflows/macos.yml"
@@ -74,13 +74,13 @@ def test_the_workflow_is_what_github_takes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", command_lines())
 def test_every_command_of_the_workflow_is_one_of_ours(line: str) -> None:
     context = parsed(line)
-    settings.choose_stages(list(context.params.get("stage") or []))
+    registry.choose(list(context.params.get("stage") or []))
 
 
 @pytest.mark.parametrize("line", readme_lines())
 def test_what_a_mac_owner_is_asked_to_type(line: str) -> None:
     context = parsed(line)
-    settings.choose_stages(list(context.params.get("stage") or []))
+    registry.choose(list(context.params.get("stage") or []))
 
 
 def test_a_wrong_command_line_is_noticed() -> None:

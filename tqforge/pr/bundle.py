@@ -10,7 +10,7 @@ from tqforge.core.values import Base
 from tqforge.pr import evidence
 from tqforge.pr.evidence import Runs
 from tqforge.pr.split import Part
-from tqforge.report.judge.quality import quality_name
+from tqforge.report.render.sentences import pairs as pair_names
 from tqforge.series.patchfile import parse
 
 TEMPLATE = ".github/pull_request_template.md"
@@ -46,7 +46,7 @@ def facts(base: Base, parts: Sequence[Part], runs: Runs) -> str:
     quality = [
         (
             run,
-            "f16/f16, noise" if row.is_floor else quality_name(row),
+            "f16/f16, noise" if row.is_floor else pair_names.name(row),
             f"{row.bits:g}",
             str(row.prefix),
             str(row.tokens),

@@ -26,19 +26,12 @@ STATUS_WORD = {
     StageStatus.SKIPPED: "skipped",
     StageStatus.ERROR: "error",
 }
-STAGE_TITLE = {
-    "source": "Source",
-    "codec": "Codec",
-    "ops": "Operations",
-    "placement": "Placement",
-    "device": "Whole model",
-    "memory": "Memory",
-    "needle": "Needle",
-    "quality": "Fidelity",
-    "speed": "Speed",
-    "plan": "Memory plan",
-}
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def stage_title(name: str) -> str:
+    """Return the name of a stage as a heading."""
+    return line(name)[:1].upper() + line(name)[1:]
 
 
 def known(value: float | None) -> bool:

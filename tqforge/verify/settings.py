@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import UsageError
 
 Profile = Literal["quick", "full", "custom"]
+_T = TypeVar("_T")
 
-STAGES = ("source", "codec", "ops", "placement", "device", "memory", "needle", "quality", "plan", "speed")
-#: Minutes by themselves: --full, --stage (speed: or `tqforge bench`).
-_LONG = ("ops", "placement", "device", "speed")
 DEFAULT_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
 #: With stock's own type of nearly as many bits as q8_0/tq3_0.
 FULL_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q5_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
@@ -27,7 +25,7 @@ class Settings:
 
     profile: Profile
     pairs: tuple[Pair, ...] = DEFAULT_PAIRS
-    stages: tuple[str, ...] = STAGES
+    stages: tuple[str, ...] = ()
     lengths: tuple[int, ...]
     depths: tuple[float, ...]
     seeds: tuple[int, ...]
@@ -61,7 +59,6 @@ class Settings:
 
 QUICK = Settings(
     profile="quick",
-    stages=tuple(name for name in STAGES if name not in _LONG),
     speed_depths=(0, 1024),
     speed_prefill=256,
     speed_decode=8,
@@ -154,20 +151,53 @@ def parse_depths(text: str) -> tuple[float, ...]:
     return tuple(sorted(depths))
 
 
-def choose_stages(names: list[str]) -> tuple[str, ...]:
-    """The named stages in their own order. Raises UsageError for an unknown one."""
-    unknown = [name for name in names if name not in STAGES]
-    if unknown:
-        raise UsageError(f"There is no stage '{unknown[0]}'.", remedy=f"Choose from: {', '.join(STAGES)}.")
-    return tuple(name for name in STAGES if name in names) or STAGES
-
-
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def customized(base: Settings, **changes: object) -> Settings:
-    """The profile with what the command line gave; a changed measurement is called custom."""
-    given = {key: value for key, value in changes.items() if value is not None}
-    measured = set(given) - {"threads", "gpu_layers", "stages", "pairs", "budgets", "plan_context"}
-    return replace(base, **({"profile": "custom"} if measured else {}), **given)  # type: ignore[arg-type]
+def customized(
+    base: Settings,
+    *,
+    pairs: tuple[Pair, ...] | None = None,
+    stages: tuple[str, ...] | None = None,
+    lengths: tuple[int, ...] | None = None,
+    depths: tuple[float, ...] | None = None,
+    seeds: tuple[int, ...] | None = None,
+    quality_prefixes: tuple[int, ...] | None = None,
+    rotations: bool | None = None,
+    budgets: tuple[int, ...] | None = None,
+    plan_context: int | None = None,
+    speed_depths: tuple[int, ...] | None = None,
+    speed_prefill: int | None = None,
+    speed_decode: int | None = None,
+    speed_rounds: int | None = None,
+    speed_llama_bench: bool | None = None,
+    threads: int | None = None,
+) -> Settings:
+    """Apply what the command line gave; the profile is custom if what is measured has changed."""
+    free = replace(
+        base,
+        pairs=_or(pairs, base.pairs),
+        stages=_or(stages, base.stages),
+        budgets=_or(budgets, base.budgets),
+        plan_context=_or(plan_context, base.plan_context),
+        threads=_or(threads, base.threads),
+    )
+    chosen = replace(
+        free,
+        lengths=_or(lengths, base.lengths),
+        depths=_or(depths, base.depths),
+        seeds=_or(seeds, base.seeds),
+        quality_prefixes=_or(quality_prefixes, base.quality_prefixes),
+        rotations=_or(rotations, base.rotations),
+        speed_depths=_or(speed_depths, base.speed_depths),
+        speed_prefill=_or(speed_prefill, base.speed_prefill),
+        speed_decode=_or(speed_decode, base.speed_decode),
+        speed_rounds=_or(speed_rounds, base.speed_rounds),
+        speed_llama_bench=_or(speed_llama_bench, base.speed_llama_bench),
+    )
+    return chosen if chosen == free else replace(chosen, profile="custom")
+
+
+def _or(value: _T | None, default: _T) -> _T:
+    return default if value is None else value

@@ -20,9 +20,9 @@ from tqforge.cli.options import (
 
 
 def _complete_stage(incomplete: str) -> list[str]:
-    from tqforge.verify.settings import STAGES
+    from tqforge.verify.registry import NAMES
 
-    return [name for name in STAGES if name.startswith(incomplete)]
+    return [name for name in NAMES if name.startswith(incomplete)]
 
 
 def register(app: typer.Typer) -> None:
@@ -67,7 +67,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Prove what the built library does, and say which pair to take: memory, needles, quality and more."""
         from tqforge.commands import verify as command
-        from tqforge.verify import settings
+        from tqforge.verify import registry, settings
 
         chosen = settings.customized(
             settings.FULL if full else settings.QUICK,
@@ -79,7 +79,7 @@ def register(app: typer.Typer) -> None:
             rotations=rotations,
             budgets=tuple(settings.parse_size(size) for size in budget) if budget else None,
             plan_context=settings.parse_lengths(context)[-1] if context else None,
-            stages=settings.choose_stages(stage) if stage else None,
+            stages=registry.choose(stage or (), full=full),
             threads=threads,
         )
         where = command.Where(

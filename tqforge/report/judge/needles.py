@@ -1,4 +1,4 @@
-"""Needle cells counted: per place, per pair, per control. Pure."""
+"""Count needle cells per place, pair and control."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tally:
 
     @property
     def n(self) -> int:
-        """Cells that were judged."""
+        """Number of judged cells."""
         return self.hits + self.partial + self.misses
 
     @property
@@ -38,14 +38,14 @@ class Tally:
 
     @property
     def kind(self) -> str:
-        """What a map shows in this place: judged, error, inconclusive, or empty (not asked)."""
+        """What a map shows here: judged, error, inconclusive, or empty (not asked)."""
         if self.n:
             return "judged"
         return "error" if self.errors else "inconclusive" if self.inconclusive else "empty"
 
 
 def tally(cells: Iterable[NeedleCell]) -> Tally:
-    """Count cells; the score is the mean over judged cells only."""
+    """Count cells by outcome; the score is the mean over judged cells."""
     number: dict[CellOutcome, int] = defaultdict(int)
     scores = []
     for cell in cells:
@@ -64,7 +64,7 @@ def tally(cells: Iterable[NeedleCell]) -> Tally:
 
 
 def together(tallies: Iterable[Tally]) -> Tally:
-    """The counts of several places as one."""
+    """Add up the counts of several places."""
     parts = list(tallies)
     scores = [(part.score, part.n) for part in parts if part.score is not None]
     n = sum(weight for _, weight in scores)
@@ -94,12 +94,12 @@ class NeedleMap:
 
     @property
     def must_miss(self) -> bool:
-        """No needle was put in: anything found is luck, and the test is worth less."""
+        """No needle was hidden: anything found is a guess."""
         return self.control == NO_NEEDLE
 
 
 def needle_maps(report: Report) -> list[NeedleMap]:
-    """One map per pair and control: the pairs first, the no-needle control last."""
+    """Return one map per pair and control, the no-needle control last."""
     stages = stages_of(report, NeedleStage)
     cells = [cell for stage in stages for cell in stage.cells]
     asked = [cell for cell in cells if cell.control != NO_NEEDLE]
@@ -127,6 +127,6 @@ def _needle_map(
 
 
 def needle_summary(report: Report, pair: Pair) -> NeedleSummary | None:
-    """The recorded summary of a pair over all lengths."""
+    """Return the recorded summary of a pair over all lengths."""
     summaries = (summary for stage in stages_of(report, NeedleStage) for summary in stage.summaries)
     return next((summary for summary in summaries if summary.pair == pair and summary.length is None), None)

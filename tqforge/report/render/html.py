@@ -12,8 +12,11 @@ from markupsafe import Markup
 
 from tqforge.core.pair import Pair
 from tqforge.report import fmt
-from tqforge.report.judge import findings, needles, pair_levels, quality, select, thresholds
+from tqforge.report.judge import needles, pair_levels, select, thresholds
+from tqforge.report.judge.findings import Kind
 from tqforge.report.render import bars, heatmap, kl_chart, usage
+from tqforge.report.render.sentences import facts, pairs
+from tqforge.report.render.sentences import run as sentences
 from tqforge.report.schema.report import Report
 from tqforge.report.schema.rows import NeedleCell, QualityRow
 from tqforge.report.schema.stages import CheckStage, DeviceStage, NeedleStage, QualityStage, SpeedStage
@@ -56,20 +59,27 @@ def environment() -> Environment:
     )
     for name in _FILTERS:
         made.filters[name] = getattr(fmt, name)
-    made.filters.update(standing=select.standing, quality_name=quality.quality_name)
+    made.filters.update(
+        standing=select.target_status,
+        stage_title=fmt.stage_title,
+        why=pairs.why,
+        reason=pairs.reason,
+        quality_name=pairs.name,
+    )
     made.globals.update(
         STATUS_WORD=fmt.STATUS_WORD,
         STATUS_SIGN=fmt.STATUS_SIGN,
-        STAGE_TITLE=fmt.STAGE_TITLE,
-        LEVEL_SIGN=pair_levels.SIGN,
-        ROTATION=quality.ROTATION,
+        LEVEL_SIGN=pairs.LEVEL_SIGN,
+        ROTATION=pairs.ROTATION,
         NONE=fmt.NONE,
         shade=heatmap.shade,
         describe=heatmap.describe,
         is_ours=lambda pair: pair.has_tq3_0,
         matches=select.matches,
         measured_bits=select.measured_bits,
-        quality_name=quality.quality_name,
+        quality_name=pairs.name,
+        noise=facts.noise,
+        slower_than=select.slower_than,
         flags=usage.flags,
     )
     return made
@@ -81,19 +91,19 @@ def _finalize(value: Any) -> Any:
 
 
 def _view(report: Report) -> dict[str, Any]:
-    found = [one for one in findings.findings(report) if one.kind is not findings.Kind.ADVICE or one.stage != "plan"]
+    found = [one for one in sentences.findings(report) if one.kind is not Kind.ADVICE or one.stage != "plan"]
     rows = select.main_quality_rows(report)
     return {
         "report": report,
-        "head": findings.headline(report),
-        "groups": [(kind, findings.KIND_TITLE[kind], [f for f in found if f.kind is kind]) for kind in findings.Kind],
-        "stages": list(zip(report.stages, findings.marks(report), strict=True)),
+        "head": sentences.headline(report),
+        "groups": [(kind, sentences.KIND_TITLE[kind], [f for f in found if f.kind is kind]) for kind in Kind],
+        "stages": list(zip(report.stages, sentences.marks(report), strict=True)),
         "judged": sorted(pair_levels.judge(report), key=lambda one: select.pair_order(report)(one.pair)),
         "use": usage.recommended(report),
         "reach": pair_levels.reach(report),
         "plan": select.plan_stage(report),
         "plan_bars": bars.plan(report),
-        "best": {quality.quality_name(row) for row in select.pareto(kl_chart.drawable(rows))},
+        "best": {pairs.name(row) for row in select.pareto(kl_chart.drawable(rows))},
         "check_stages": [stage for stage in report.stages if isinstance(stage, CheckStage) and stage.checks],
         "ops": select.ops_rows(report),
         "device": next((stage for stage in select.stages_of(report, DeviceStage) if stage.rows), None),
@@ -154,8 +164,8 @@ def _by_kind(report: Report) -> list[tuple[Pair, list[tuple[str, needles.Tally]]
     if len(kinds) < 2:
         return []
     order = select.pair_order(report)
-    pairs = sorted({cell.pair for cell in cells}, key=order)
+    found = sorted({cell.pair for cell in cells}, key=order)
     return [
         (pair, [(kind, needles.tally(c for c in cells if (c.pair, c.fact_kind) == (pair, kind))) for kind in kinds])
-        for pair in pairs
+        for pair in found
     ]

@@ -12,10 +12,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from matplotlib.transforms import Bbox
 
 from tqforge.report import fmt
-from tqforge.report.judge.quality import quality_name
 from tqforge.report.judge.select import pareto
 from tqforge.report.judge.thresholds import BROKEN, CHANGED, CLOSE
 from tqforge.report.render import svg
+from tqforge.report.render.sentences import pairs
 from tqforge.report.schema.rows import QualityRow
 
 #: Offsets of a label from its point, in order of preference: right, left, above, below, corners, farther away.
@@ -214,5 +214,5 @@ def _outside(box: Bbox, frame: Bbox) -> float:
 
 
 def _describe(points: Sequence[QualityRow]) -> str:
-    parts = [f"{quality_name(row)}: {fmt.bits(row.bits)} bits, KL {fmt.kl(row.kl.value)}" for row in points]
+    parts = [f"{pairs.name(row)}: {fmt.bits(row.bits)} bits, KL {fmt.kl(row.kl.value)}" for row in points]
     return f"{'; '.join(parts)}. The table below has the same figures."

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, pair_levels, select, thresholds
-from tqforge.report.judge.quality import quality_name
 from tqforge.report.render import html, kl_chart
+from tqforge.report.render.sentences import pairs
 from tqforge.report.schema.report import Report
 from tqforge.report.schema.rows import PairVerdict, QualityRow
 from tqforge.report.schema.stages import PlanStage
@@ -46,7 +46,10 @@ def render(reports: Sequence[Linked]) -> str:
         "pairs": sorted(((name, _any(columns, name)) for name in names), key=lambda item: order(item[1].pair)),
         "bands": (thresholds.CLOSE, thresholds.CHANGED, thresholds.BROKEN),
         "report": reports[0][1],
-        "sentences": [(column.name, pair_levels.sentence(column.report)) for column in columns],
+        "sentences": [
+            (column.name, pairs.levels(column.verdicts.values(), pair_levels.reach(column.report)))
+            for column in columns
+        ],
     }
     return html.environment().get_template("comparison.html.j2").render(view).strip() + "\n"
 
@@ -63,12 +66,12 @@ def _column(index: int, link: str, report: Report) -> Column:
         link=link,
         name=title,
         report=report,
-        verdicts={quality_name(one): one for one in pair_levels.judge(report)},
-        rows={quality_name(row): row for row in main if not row.is_floor},
+        verdicts={pairs.name(one): one for one in pair_levels.judge(report)},
+        rows={pairs.name(row): row for row in main if not row.is_floor},
         floor=next((row for row in main if row.is_floor), None),
         found={one.pair: one.total for one in maps if not one.must_miss},
         plan=select.plan_stage(report),
-        best=frozenset(quality_name(row) for row in select.pareto(kl_chart.drawable(main))),
+        best=frozenset(pairs.name(row) for row in select.pareto(kl_chart.drawable(main))),
         wide=Markup(kl_chart.kl_chart(main, f"kl-wide-{index}")),  # noqa: S704  # drawn here, its texts are escaped
         narrow=Markup(kl_chart.kl_chart(main, f"kl-narrow-{index}", narrow=True)),  # noqa: S704
     )

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import findings, select
+from tqforge.report.judge.findings import Tone
 from tqforge.report.schema.report import Report
 
 
@@ -35,7 +36,7 @@ class Usage:
 def recommended(report: Report) -> Usage | None:
     """The recommendation for the smallest memory budget that has one; none after a failure or an error."""
     plan = select.plan_stage(report)
-    if not plan or findings.headline(report).tone is findings.Tone.BAD:
+    if not plan or findings.summary(report).overall.tone is Tone.BAD:
         return None
     choices = sorted(plan.recommendations, key=lambda choice: choice.budget)
     return next((Usage(choice.pair, choice.n_ctx, choice.need) for choice in choices if choice.pair), None)

@@ -57,6 +57,15 @@ class PairLevel(StrEnum):
     UNSAFE = "unsafe"
 
 
+class Choice(StrEnum):
+    """Result of looking for a pair that fits a memory budget."""
+
+    REFERENCE = "f16 fits"
+    FITS = "a safe pair fits"
+    TOO_SMALL = "no safe pair fits"
+    NOT_MEASURED = "quality was not measured"
+
+
 Phase = Literal["prefill", "decode", "end-to-end"]
 
 

@@ -33,7 +33,8 @@ class Report(Record):
     build: BuildProvenance
     model: ModelProvenance | None
     settings: RunSettings | None = None
-    asked: tuple[str, ...] = ()  # stages the run was asked for; while it goes on some of them are not there yet
+    asked: tuple[str, ...] = ()  # stages of this run; some are missing while it goes on
+    not_asked: tuple[str, ...] = ()  # the other stages that this version has
     stages: tuple[Stage, ...]
     verdicts: tuple[PairVerdict, ...] = ()  # one per pair that was compared with f16
 

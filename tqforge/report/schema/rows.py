@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tqforge.core.pair import Pair
-from tqforge.report.schema.base import CellOutcome, Interval, NeedleResult, PairLevel, Phase, Real, Record
+from tqforge.report.schema.base import CellOutcome, Choice, Interval, NeedleResult, PairLevel, Phase, Real, Record
 
 
 class MemoryRow(Record):
@@ -131,16 +131,24 @@ class OpsRow(Record):
     note: str = ""
 
 
+class WriteError(Record):
+    """Squared error over squared value of the K or V rows that CPU and device wrote, mean over the layers."""
+
+    side: Literal["k", "v"]
+    cpu: Real
+    device: Real
+
+
 class DeviceRow(Record):
     """One pair with all layers on the device, beside the CPU alone on the same tokens.
 
-    `kl_same` is KL(CPU || device) where the CPU reads the rows that the device wrote: up to `bar` it is good.
-    `error_cpu` and `error_device` are squared error over squared value of what either wrote, mean over all cache
-    tensors. `kl` is KL(CPU || device) where each reads its own cache, `kl_cpu` KL(CPU || CPU) with the same tokens one
-    by one: a quantizer makes much of the least difference, so that neither is judged. The two `kl_f16` are
-    KL(f16 || pair) on one backend. The greedy texts part at token `parted`: the CPU's choice leads the device's by
-    `gap_cpu` logits on the CPU, there it trails by `gap_device`. `attention` and `writes` count the Metal host's
-    dispatches of such kernels; None elsewhere.
+    `kl_same` is KL(CPU || device) where the CPU reads the rows that the device wrote; it may be `limit` at most.
+    `error_cpu` and `error_device` are the squared errors of the written rows, mean over all cache tensors. `kl` is
+    KL(CPU || device) where each reads its own cache, `kl_cpu` KL(CPU || CPU) with the same tokens one by one. Both
+    grow with any small difference through the quantizer, so they are not judged. The two `kl_f16` are KL(f16 || pair)
+    on one backend. The greedy texts differ from token `parted` on: the CPU's choice leads by `gap_cpu` logits on the
+    CPU and trails by `gap_device` on the device. `strays` and `cpu_strays` are ops that ran on another backend than
+    intended. `attention` and `writes` count the Metal emulator's dispatches of such kernels; None elsewhere.
     """
 
     pair: Pair
@@ -150,7 +158,8 @@ class DeviceRow(Record):
     top1: Real
     kl_cpu: Interval | None = None
     kl_same: Interval | None = None
-    bar: Real | None = None
+    limit: Real | None = None
+    write_errors: tuple[WriteError, ...] = ()
     error_cpu: Real | None = None
     error_device: Real | None = None
     kl_f16_device: Interval | None = None
@@ -161,6 +170,7 @@ class DeviceRow(Record):
     text: str = ""
     splits: int = 0
     strays: tuple[str, ...] = ()
+    cpu_strays: tuple[str, ...] = ()
     dispatches: int | None = None
     attention: int | None = None
     writes: int | None = None
@@ -177,14 +187,13 @@ class SpeedRow(Record):
     rate: Interval
     ratio_f16: Interval | None
     rounds: int
-    note: str = ""
-    depth_share: float | None = None  # of the time per token: what depth 0 does not have, attention above all
+    depth_share: float | None = None  # part of the time per token that depth 0 does not have
     neighbour: Pair | None = None  # the stock pair that this one is first compared with
     ratio_neighbour: Interval | None = None
 
 
 class SpeedRatio(Record):
-    """A pair's rate over another's in the same rounds, of another build if `build` names one; `bar` is the target."""
+    """A pair's rate over another's in the same rounds; `build` names the other's build, `target` the least ratio."""
 
     pair: Pair
     against: Pair
@@ -193,7 +202,7 @@ class SpeedRatio(Record):
     depth: int
     ratio: Interval
     rounds: int
-    bar: float | None = None
+    target: float | None = None
 
 
 class MemoryNeed(Record):
@@ -218,27 +227,35 @@ class PlanRow(Record):
     measured: MemoryNeed | None = None
 
 
-class Recommendation(Record):
-    """The pair for a memory budget; `usable` is what the machine grants of it (on macOS the GPU's working set).
+class PairVerdict(Record):
+    """Whether a pair suits this model, its worst KL divergence, and the needles it found of those that f16 found."""
 
-    `need` is measured where `measured` says so, else planned.
+    pair: Pair
+    bits: float
+    level: PairLevel
+    kl: Interval
+    hits: int = 0
+    needles: int = 0
+    unrotated: bool = False
+
+
+class Recommendation(Record):
+    """The pair for a memory budget, `usable` of which the machine grants (on macOS the GPU's working set).
+
+    `need` is measured where `measured` says so, else planned. `closer` pairs are safe and closer to f16 but need
+    `closer_need` or more. `smallest` is the smallest safe pair. `unsafe` pairs would fit, or are smaller.
     """
 
     budget: int
     usable: int
     n_ctx: int
-    pair: Pair | None
-    need: int | None
+    outcome: Choice
+    pair: Pair | None = None
+    need: int | None = None
     measured: bool = False
-    reason: str = ""
-
-
-class PairVerdict(Record):
-    """Whether a pair can be used with this model, and the figures that decided; on how many needles it rests."""
-
-    pair: Pair
-    bits: float
-    level: PairLevel
-    why: str
-    needles: int = 0
-    unrotated: bool = False
+    verdict: PairVerdict | None = None
+    closer: tuple[Pair, ...] = ()
+    closer_need: int | None = None
+    smallest: Pair | None = None
+    smallest_need: int | None = None
+    unsafe: tuple[PairVerdict, ...] = ()

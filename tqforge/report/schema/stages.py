@@ -1,4 +1,4 @@
-"""The records of the stages, told apart by `name`."""
+"""The records of the stages, told apart by `kind`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from tqforge.report.schema.rows import (
 
 
 class _Stage(Record):
-    status: StageStatus
+    """What all stages record. A stage is inconclusive until its rows were judged."""
+
+    name: str
+    status: StageStatus = StageStatus.INCONCLUSIVE
     reason: str = ""
     remedy: str = ""
     seconds: float = 0.0
@@ -32,21 +35,26 @@ class _Stage(Record):
 
 
 class CheckStage(_Stage):
-    """Stages that are a list of checks: source, codec, placement."""
+    """A stage that is a list of checks."""
 
-    name: Literal["source", "codec", "placement"]
+    kind: Literal["checks"] = "checks"
     checks: tuple[Check, ...] = ()
 
 
 class OpsStage(_Stage):
-    name: Literal["ops"] = "ops"
+    """Runs of single ops; `no_device` says why only the CPU part ran."""
+
+    kind: Literal["ops"] = "ops"
+    name: str = "ops"
     rows: tuple[OpsRow, ...] = ()
+    no_device: str = ""
 
 
 class DeviceStage(_Stage):
-    """A whole model on the device. `floor` is KL(CPU || device) of f16/f16; `bar` is what that alone would allow."""
+    """A whole model on the device. `floor` is KL(CPU || device) of f16/f16, `limit` what a pair may have."""
 
-    name: Literal["device"] = "device"
+    kind: Literal["device"] = "device"
+    name: str = "device"
     device: str = ""
     model: str = ""
     model_sha256: str = ""
@@ -54,17 +62,19 @@ class DeviceStage(_Stage):
     batches: tuple[int, ...] = ()
     greedy: int = 0
     floor: Real | None = None
-    bar: Real | None = None
+    limit: Real | None = None
     rows: tuple[DeviceRow, ...] = ()
 
 
 class MemoryStage(_Stage):
-    name: Literal["memory"] = "memory"
+    kind: Literal["memory"] = "memory"
+    name: str = "memory"
     rows: tuple[MemoryRow, ...] = ()
 
 
 class NeedleStage(_Stage):
-    name: Literal["needle"] = "needle"
+    kind: Literal["needle"] = "needle"
+    name: str = "needle"
     text: str = ""
     text_sha256: str = ""
     template_sha256: str = ""
@@ -80,7 +90,8 @@ class NeedleStage(_Stage):
 class QualityStage(_Stage):
     """`scored` tokens after each of the `prefixes` of one text; `greedy_tokens` generated after each of `greedy_at`."""
 
-    name: Literal["quality"] = "quality"
+    kind: Literal["quality"] = "quality"
+    name: str = "quality"
     text: str = ""
     text_sha256: str = ""
     prefixes: tuple[int, ...] = ()
@@ -93,25 +104,27 @@ class QualityStage(_Stage):
 class SpeedStage(_Stage):
     """`rows` were measured through the bindings, `llama_bench` by upstream's program of the same build.
 
-    `beside` are the rows of another build that took its turns in the same rounds; `beside_build` says which.
+    `compared` are rows of the build `compared_with`, measured in turns in the same rounds. `spread` is
+    the median relative spread of repeated rates, `busy` the share of the CPUs that the run had (None on a GPU).
     """
 
-    name: Literal["speed"] = "speed"
+    kind: Literal["speed"] = "speed"
+    name: str = "speed"
     threads: int = 0
     rows: tuple[SpeedRow, ...] = ()
     llama_bench: tuple[SpeedRow, ...] = ()
-    beside: tuple[SpeedRow, ...] = ()
-    beside_build: str = ""
+    compared: tuple[SpeedRow, ...] = ()
+    compared_with: str = ""
     ratios: tuple[SpeedRatio, ...] = ()
-    noise: str = ""  # why the machine was not quiet; empty if it was
-    spread: float | None = None  # of repeated rates around their median, the middle one of all rows
-    busy: float | None = None  # share of the CPUs that this run had while it was measured
+    spread: float | None = None
+    busy: float | None = None
 
 
 class PlanStage(_Stage):
     """What fits into a memory budget, and which of it is safe."""
 
-    name: Literal["plan"] = "plan"
+    kind: Literal["plan"] = "plan"
+    name: str = "plan"
     n_ctx: int = 0  # of the recommendations
     budgets: tuple[int, ...] = ()  # asked for; without them they are chosen where the recommended pair changes
     working_set: int | None = None  # what the GPU driver of this machine grants, where there is a GPU
@@ -121,5 +134,5 @@ class PlanStage(_Stage):
 
 Stage = Annotated[
     CheckStage | OpsStage | DeviceStage | MemoryStage | NeedleStage | QualityStage | SpeedStage | PlanStage,
-    Field(discriminator="name"),
+    Field(discriminator="kind"),
 ]

@@ -76,11 +76,7 @@ def run(session: Session) -> CheckStage:
             Check(name="encoders", status=StageStatus.FAILED, expected="at least one", observed="none exported")
         )
     checks += [decoder_check(native, samples), *figures(native, samples[0].blocks)]
-    failed = [check.name for check in checks if check.status is not StageStatus.PASSED]
-    reason = f"differs: {', '.join(failed)}" if failed else ""
-    return CheckStage(
-        name="codec", status=StageStatus.FAILED if failed else StageStatus.PASSED, reason=reason, checks=tuple(checks)
-    )
+    return CheckStage(name="codec", checks=tuple(checks))
 
 
 class Native:

@@ -26,18 +26,8 @@ def run(session: Session) -> CheckStage:
             remedy="Leave --library out to verify the build of `tqforge build`.",
         )
     checks = [*_checkout(target), _binary(target)]
-    worst = [check for check in checks if check.status is StageStatus.FAILED]
-    skipped = [check for check in checks if check.status is StageStatus.SKIPPED]
-    status = StageStatus.FAILED if worst else StageStatus.SKIPPED if skipped else StageStatus.PASSED
-    told = worst or skipped
-    reason = "; ".join(f"{check.name}: {check.observed or check.reason}" for check in told)
-    return CheckStage(
-        name="source",
-        status=status,
-        reason=reason,
-        remedy="Run `tqforge build`." if told else "",
-        checks=tuple(checks),
-    )
+    good = all(check.status is StageStatus.PASSED for check in checks)
+    return CheckStage(name="source", checks=tuple(checks), remedy="" if good else "Run `tqforge build`.")
 
 
 def _checkout(target: Target) -> list[Check]:

@@ -16,10 +16,11 @@ from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.child.trace import buffers
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import UsageError
-from tqforge.report.judge import budget
-from tqforge.report.judge.budget import GIB, Grant
-from tqforge.report.judge.recommend import advise
-from tqforge.report.schema.base import CellOutcome, StageStatus
+from tqforge.report.judge import budget, statuses
+from tqforge.report.judge.budget import MemoryBudget, advise
+from tqforge.report.judge.thresholds import ELSEWHERE, GIB
+from tqforge.report.render.sentences import pairs
+from tqforge.report.schema.base import CellOutcome, PairLevel, StageStatus
 from tqforge.report.schema.rows import MemoryNeed, PairVerdict, PlanRow
 from tqforge.report.schema.stages import NeedleStage, PlanStage, QualityStage
 from tqforge.verify import settings
@@ -80,9 +81,9 @@ def test_a_cache_that_was_planned_wrongly_is_found() -> None:
     planned = MemoryNeed(weights=1, kv=100 * MIB, compute=1)
     near = planned.model_copy(update={"kv": 100 * MIB + 5000})
     far = planned.model_copy(update={"kv": 101 * MIB})
-    assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned, measured=near)) == 0
-    assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned, measured=far)) == MIB
-    assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned)) == 0
+    assert statuses.off(PlanRow(pair=F16, n_ctx=1, planned=planned, measured=near)) == 0
+    assert statuses.off(PlanRow(pair=F16, n_ctx=1, planned=planned, measured=far)) == MIB
+    assert statuses.off(PlanRow(pair=F16, n_ctx=1, planned=planned)) == 0
 
 
 def test_lengths_stop_where_the_model_was_trained() -> None:
@@ -95,21 +96,29 @@ def test_lengths_stop_where_the_model_was_trained() -> None:
 @pytest.mark.parametrize(
     ("grant", "memory", "usable"),
     [
-        (Grant(memory=16 * GIB, mac_gpu=True), 16 * GIB, 16 * GIB * 2 // 3),  # 10,922.67 MiB, as M1 and M2 log it
-        (Grant(memory=16 * GIB, mac_gpu=True), 32 * GIB, 32 * GIB * 2 // 3),  # 21,845.33
-        (Grant(memory=16 * GIB, mac_gpu=True), 64 * GIB, 48 * GIB),  # 49,152
-        (Grant(memory=16 * GIB, mac_gpu=True), 96 * GIB, 72 * GIB),  # 73,728
-        (Grant(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB), 16 * GIB, 12 * GIB),  # the driver's own word
-        (Grant(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB), 8 * GIB, 8 * GIB * 2 // 3),
-        (Grant(memory=16 * GIB), 10 * GIB, 8 * GIB),
+        (
+            MemoryBudget(memory=16 * GIB, mac_gpu=True),
+            16 * GIB,
+            16 * GIB * 2 // 3,
+        ),  # 10,922.67 MiB, as M1 and M2 log it
+        (MemoryBudget(memory=16 * GIB, mac_gpu=True), 32 * GIB, 32 * GIB * 2 // 3),  # 21,845.33
+        (MemoryBudget(memory=16 * GIB, mac_gpu=True), 64 * GIB, 48 * GIB),  # 49,152
+        (MemoryBudget(memory=16 * GIB, mac_gpu=True), 96 * GIB, 72 * GIB),  # 73,728
+        (
+            MemoryBudget(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB),
+            16 * GIB,
+            12 * GIB,
+        ),  # the driver's own word
+        (MemoryBudget(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB), 8 * GIB, 8 * GIB * 2 // 3),
+        (MemoryBudget(memory=16 * GIB), 10 * GIB, 8 * GIB),
     ],
 )
-def test_what_a_machine_grants(grant: Grant, memory: int, usable: int) -> None:
+def test_what_a_machine_grants(grant: MemoryBudget, memory: int, usable: int) -> None:
     assert grant.usable(memory) == pytest.approx(usable, abs=2)
 
 
 def test_a_budget_made_from_a_need_grants_it() -> None:
-    for grant in (Grant(memory=16 * GIB), Grant(memory=16 * GIB, mac_gpu=True)):
+    for grant in (MemoryBudget(memory=16 * GIB), MemoryBudget(memory=16 * GIB, mac_gpu=True)):
         for need in (123_456_789, 3 * GIB + 5, 40 * GIB):
             asked = grant.asked(need)
             assert need <= grant.usable(asked) < 1.03 * need
@@ -127,8 +136,8 @@ def rows(**needs: int) -> list[PlanRow]:
 
 ROWS = rows(f16__f16=180, q8_0__q8_0=100, q8_0__tq3_0=70, q4_0__q4_0=50, tq3_0__tq3_0=40)
 Q8_0, Q4_0, TQ3_0, MIXED = Pair.both("q8_0"), Pair.both("q4_0"), Pair.both("tq3_0"), Pair("q8_0", "tq3_0")
-LEVELS = {Q8_0: "safe", MIXED: "safe", Q4_0: "unsafe", TQ3_0: "unsafe"}
-VERDICTS = {pair: PairVerdict(pair=pair, bits=1, level=level, why="KL x") for pair, level in LEVELS.items()}  # type: ignore[arg-type]
+LEVELS = {Q8_0: PairLevel.SAFE, MIXED: PairLevel.SAFE, Q4_0: PairLevel.UNSAFE, TQ3_0: PairLevel.UNSAFE}
+VERDICTS = {pair: PairVerdict(pair=pair, bits=1, level=level, kl=interval(0.1)) for pair, level in LEVELS.items()}
 CLOSENESS = tuple(LEVELS)
 
 
@@ -136,38 +145,40 @@ CLOSENESS = tuple(LEVELS)
     ("usable", "pair", "words"),
     [
         (400, F16, "nothing is lost"),
-        (300, Q8_0, "what is closer to f16 (f16/f16) needs 330 MiB or more"),
+        (300, Q8_0, "closer to f16, but f16/f16 would need 330 MiB or more"),
         (230, MIXED, "smaller, but not safe here: q4_0/q4_0 (unsafe) and tq3_0/tq3_0 (unsafe)"),
         (215, None, "the smallest safe pair, q8_0/tq3_0, needs 220 MiB; what fits is not safe here"),
-        (100, None, "nothing fits"),
+        (100, None, "none fits"),
     ],
 )
 def test_the_closest_safe_pair_that_fits(usable: int, pair: Pair | None, words: str) -> None:
-    memory = round(usable * MIB / budget.ELSEWHERE) + 8
-    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, Grant(memory=GIB))
+    memory = round(usable * MIB / ELSEWHERE) + 8
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, MemoryBudget(memory=GIB))
     assert found.pair == pair
-    assert words in found.reason
+    assert words in pairs.reason(found)
     assert (found.need is None) == (pair is None)
 
 
 def test_it_says_when_no_needles_were_tried() -> None:
-    memory = round(230 * MIB / budget.ELSEWHERE) + 8
-    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, Grant(memory=GIB))
-    assert "no needles were tried" in found.reason
+    memory = round(230 * MIB / ELSEWHERE) + 8
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, MemoryBudget(memory=GIB))
+    assert "without needles" in pairs.reason(found)
     tried = {pair: one.model_copy(update={"needles": 9}) for pair, one in VERDICTS.items()}
-    assert "no needles" not in budget.recommend(ROWS, tried, CLOSENESS, memory, Grant(memory=GIB)).reason
+    assert "without needles" not in pairs.reason(
+        budget.recommend(ROWS, tried, CLOSENESS, memory, MemoryBudget(memory=GIB))
+    )
 
 
 def test_nothing_is_recommended_from_quality_that_was_not_measured() -> None:
-    found = budget.recommend(ROWS, {}, (), 16 * GIB, Grant(memory=16 * GIB))
+    found = budget.recommend(ROWS, {}, (), 16 * GIB, MemoryBudget(memory=16 * GIB))
     assert found.pair is None
-    assert "without a measured quality" in found.reason
-    part = budget.recommend(ROWS, {MIXED: VERDICTS[MIXED]}, (MIXED,), 16 * GIB, Grant(memory=GIB))
+    assert "without measured quality" in pairs.reason(found)
+    part = budget.recommend(ROWS, {MIXED: VERDICTS[MIXED]}, (MIXED,), 16 * GIB, MemoryBudget(memory=GIB))
     assert part.pair == F16
 
 
 def test_three_budgets_show_where_the_choice_changes() -> None:
-    grant = Grant(memory=16 * GIB)
+    grant = MemoryBudget(memory=16 * GIB)
     asked = budget.default_budgets(ROWS, grant)
     chosen = [budget.recommend(ROWS, VERDICTS, CLOSENESS, one, grant).pair for one in asked]
     assert len(asked) == 3

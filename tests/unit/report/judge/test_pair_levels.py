@@ -5,12 +5,12 @@ from synthetic_parts import cell, interval, summaries
 from synthetic_report import not_numbers, report
 from synthetic_stages import quality_row
 
-from tqforge.report.judge import findings, pair_levels
-from tqforge.report.render import html
+from tqforge.report.judge import pair_levels
+from tqforge.report.render.sentences import pairs
 from tqforge.report.schema.base import CellOutcome, Interval, PairLevel, StageStatus
 from tqforge.report.schema.report import Report
-from tqforge.report.schema.rows import MemoryNeed, PlanRow, QualityRow, Recommendation
-from tqforge.report.schema.stages import NeedleStage, PlanStage, QualityStage
+from tqforge.report.schema.rows import QualityRow
+from tqforge.report.schema.stages import NeedleStage, QualityStage
 
 
 def measured(*rows: QualityRow, hits: int = 0, misses: int = 0, pair: str = "tq3_0/tq3_0") -> Report:
@@ -70,7 +70,8 @@ def test_the_hard_model_comes_out_as_it_should() -> None:
         quality_row("tq3_0/tq3_0", kl=interval(2.12)),
         quality_row("q8_0/tq3_0", kl=interval(0.0307)),
     ]
-    text = pair_levels.sentence(measured(*rows))
+    whole = measured(*rows)
+    text = pairs.levels(pair_levels.judge(whole), pair_levels.reach(whole))
     assert (
         text == "On this model, up to 1,792 tokens, safe: q8_0/tq3_0 and q8_0/q8_0; unsafe: tq3_0/tq3_0 and q4_0/q4_0."
     )
@@ -78,32 +79,5 @@ def test_the_hard_model_comes_out_as_it_should() -> None:
 
 def test_nothing_measured_nothing_said() -> None:
     assert pair_levels.judge(report(stages=())) == []
-    assert pair_levels.sentence(report(stages=())) == ""
-    assert "undecided: tq3_0/tq3_0" in pair_levels.sentence(not_numbers())
-
-
-def plan() -> PlanStage:
-    need = MemoryNeed(weights=2 << 30, kv=600 << 20, compute=300 << 20)
-    row = PlanRow(pair="q8_0/tq3_0", n_ctx=32768, planned=need, measured=need)
-    fits = Recommendation(
-        budget=16 << 30, usable=12 << 30, n_ctx=32768, pair="q8_0/tq3_0", need=3 << 30, reason="closest"
-    )
-    none = Recommendation(
-        budget=1 << 30, usable=1 << 29, n_ctx=32768, pair=None, need=None, reason="weights alone need more"
-    )
-    return PlanStage(status=StageStatus.PASSED, rows=(row,), recommendations=(fits, none))
-
-
-def test_recommendations_are_advice() -> None:
-    texts = [f.text for f in findings.findings(report(stages=(plan(),))) if f.kind is findings.Kind.ADVICE]
-    assert texts == [
-        "16 GiB of memory, 32,768 tokens: q8_0/tq3_0 (needs 3.0 GiB). Closest.",
-        "1 GiB of memory, 32,768 tokens: no pair that is safe fits. Weights alone need more.",
-    ]
-
-
-def test_recommendations_are_on_the_page() -> None:
-    page = html.render(report(stages=(plan(),)))
-    assert 'id="choice"' in page
-    assert "no safe pair fits" in page
-    assert "Memory plan for all context lengths (1 row)" in page
+    assert pair_levels.reach(report(stages=())) == 0
+    assert {str(one.pair): one.level for one in pair_levels.judge(not_numbers())}["tq3_0/tq3_0"] is PairLevel.UNDECIDED

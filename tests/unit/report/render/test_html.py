@@ -12,7 +12,7 @@ from synthetic_report import EDGES, report, stages
 from synthetic_stages import plan_stage, speed_stage
 
 from tqforge.core.pair import F16
-from tqforge.report.judge.recommend import advise
+from tqforge.report.judge.budget import advise
 from tqforge.report.render import heatmap, html, kl_chart
 
 PAGES = {name: html.render(make()) for name, make in EDGES.items()}
@@ -201,5 +201,8 @@ def test_speed_is_shown_when_it_was_measured() -> None:
     assert "<code>/builds/first</code>" in page
     assert "46 %" in page  # attention at depth 4,096
     assert "The machine was not quiet" not in page
-    loud = speed_stage().model_copy(update={"noise": "The machine was not quiet: <b>."})
-    assert "The machine was not quiet: &lt;b&gt;." in html.render(report(stages=(loud,)))
+    loud = speed_stage().model_copy(update={"spread": 0.2, "busy": 0.5})
+    assert (
+        "The machine was not quiet: repeated rates differ by 20% from their median and this run had 50%"
+        in html.render(report(stages=(loud,)))
+    )

@@ -9,7 +9,7 @@ from synthetic_parts import interval
 from synthetic_report import report, stages
 from synthetic_stages import quality_row
 
-from tqforge.report.judge.recommend import advise
+from tqforge.report.judge.budget import advise
 from tqforge.report.render import models_page
 from tqforge.report.schema.base import StageStatus
 from tqforge.report.schema.report import Report

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from synthetic_report import report, stages
-from synthetic_stages import plan_stage
+from synthetic_stages import plan_stage, recommendation
 
-from tqforge.core.pair import F16, Q8_0_TQ3_0, Pair
-from tqforge.report.judge.recommend import advise
+from tqforge.core.pair import F16, Q8_0_TQ3_0
+from tqforge.report.judge.budget import advise
 from tqforge.report.render import usage
 from tqforge.report.schema.base import StageStatus
 from tqforge.report.schema.report import Report
@@ -16,20 +16,18 @@ def advised(**more: object) -> Report:
     return advise(report(stages=(*stages(), plan_stage()), **more))
 
 
-def choice(budget: int, pair: Pair | None) -> Recommendation:
-    return Recommendation(budget=budget, usable=budget, n_ctx=4096, pair=pair, need=budget // 2)
-
-
 def planned(*choices: Recommendation) -> Report:
     return report(stages=(plan_stage().model_copy(update={"recommendations": choices}),))
 
 
 def test_the_smallest_budget_with_a_safe_pair_is_recommended() -> None:
-    chosen = usage.recommended(planned(choice(900, F16), choice(500, Q8_0_TQ3_0), choice(100, None)))
+    chosen = usage.recommended(
+        planned(recommendation(900, F16), recommendation(500, Q8_0_TQ3_0), recommendation(100, None))
+    )
     assert chosen is not None
     assert chosen.pair == Q8_0_TQ3_0
-    assert chosen.sentence == "Recommended: q8_0/tq3_0 for 4,096 tokens (250 bytes with the model)."
-    assert usage.recommended(planned(choice(100, None))) is None
+    assert chosen.sentence == "Recommended: q8_0/tq3_0 for 8,192 tokens (250 bytes with the model)."
+    assert usage.recommended(planned(recommendation(100, None))) is None
     assert usage.recommended(report()) is None, "stage plan did not run"
 
 

@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tqforge.core.pair import Pair
-from tqforge.report.schema.base import CellOutcome
+from tqforge.report.judge import statuses
+from tqforge.report.schema.base import CellOutcome, StageStatus
 from tqforge.report.schema.rows import NeedleCell
+from tqforge.report.schema.stages import NeedleStage
 from tqforge.verify.stages.needle import scoring
-from tqforge.verify.stages.needle import stage as needle
 from tqforge.verify.stages.needle.facts import PUBLISHED, fact
 
 FACTS = ("FROSTBLOCK-7", "VcMYB4")
@@ -91,13 +92,18 @@ def test_summaries_count_errors_and_open_cells_apart() -> None:
     assert (empty.n, empty.mean_score, empty.rate) == (0, None, None)
 
 
-def test_verdicts() -> None:
+def verdict(*cells: NeedleCell) -> StageStatus:
+    summaries = scoring.summarize(cells, dict.fromkeys(cell.pair for cell in cells))
+    return statuses.needle(NeedleStage(cells=cells, summaries=summaries)).status
+
+
+def test_verdicts_on_scored_cells() -> None:
     control = cell("f16/f16", "f16", 1.0)
-    assert needle.verdict([control, cell("q/q", "none", 1.0)])[0] == "passed"
-    assert needle.verdict([control, cell("q/q", "none", 0.0), cell("q/q", "none", 0.0)])[0] == "passed"
-    assert needle.verdict([control, *[cell("q/q", "none", 0.0)] * 4])[0] == "failed"
-    assert needle.verdict([control, cell("q/q", "none", None)])[0] == "failed"
-    assert needle.verdict([control, cell("f16/f16", "no-needle", 0.5)])[0] == "failed"
+    assert verdict(control, cell("q/q", "none", 1.0)) is StageStatus.PASSED
+    assert verdict(control, *[cell("q/q", "none", 0.0)] * 2) is StageStatus.PASSED
+    assert verdict(control, *[cell("q/q", "none", 0.0)] * 4) is StageStatus.FAILED
+    assert verdict(control, cell("q/q", "none", None)) is StageStatus.FAILED
+    assert verdict(control, cell("f16/f16", "no-needle", 0.5)) is StageStatus.FAILED
     open_cell = cell("q/q", "none", 0.0, outcome=CellOutcome.INCONCLUSIVE)
-    assert needle.verdict([cell("f16/f16", "f16", 0.0), open_cell])[0] == "inconclusive"
-    assert needle.verdict([])[0] == "inconclusive"
+    assert verdict(cell("f16/f16", "f16", 0.0), open_cell) is StageStatus.INCONCLUSIVE
+    assert verdict() is StageStatus.INCONCLUSIVE

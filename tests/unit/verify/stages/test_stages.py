@@ -14,10 +14,12 @@ from tqforge.adapters.llama import divergence
 from tqforge.core import tq3_0
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import CrashError, UsageError
-from tqforge.report.schema.base import StageStatus
+from tqforge.report.judge import facts, statuses
+from tqforge.report.schema.base import Check, StageStatus
 from tqforge.report.schema.provenance import BuildProvenance
 from tqforge.report.schema.stages import CheckStage, Stage
 from tqforge.verify import run, settings
+from tqforge.verify.registry import BY_NAME
 from tqforge.verify.session import Session, SkippedError, Target, padded
 from tqforge.verify.stages import codec as codec_stage
 from tqforge.verify.stages import memory
@@ -52,15 +54,19 @@ def test_memory_is_equal_to_the_byte_or_failed() -> None:
     row = memory.row_of(Pair("q8_0", "tq3_0"), cache_reply(), SIZES, FACTS)
     assert row.v_measured == row.v_formula == 2 * 256 * 192 * 14 // 32
     assert (row.k_type, row.v_type, row.device) == ("q8_0", "tq3_0", "CPU")
-    assert memory.judged([row], None).status is StageStatus.PASSED
+    assert statuses.memory(memory.stage_of([row], None)).status is StageStatus.PASSED
     wrong = memory.row_of(Pair("q8_0", "tq3_0"), cache_reply(tq3_bytes=16), SIZES, FACTS)
-    assert "q8_0/tq3_0" in memory.judged([row, wrong], None).reason
-    assert memory.judged([], None).status is StageStatus.FAILED
+    assert statuses.memory(memory.stage_of([row, wrong], None)).reasons == (facts.MemoryOff(wrong),)
 
 
 def test_a_type_that_was_silently_not_applied_is_found() -> None:
     row = memory.row_of(Pair("tq3_0", "tq3_0"), cache_reply(), SIZES, FACTS)
-    assert memory.judged([row], None).status is StageStatus.FAILED
+    assert statuses.memory(memory.stage_of([row], None)).status is StageStatus.FAILED
+
+
+def test_a_sliding_window_is_noted() -> None:
+    assert "sliding window of 512 tokens" in memory.stage_of([], 512).notes[1]
+    assert len(memory.stage_of([], None).notes) == 1
 
 
 def test_divergence_of_known_distributions() -> None:
@@ -115,10 +121,11 @@ def test_an_earlier_generation_is_named() -> None:
     assert "'raw' encoder" in codec_stage.encoder_check(old, "e", codec_stage.special_blocks()).observed
 
 
-def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: Callable[[Session], Stage]) -> run.Outcome:
-    calls = {"source": action, "codec": lambda _: CheckStage(name="codec", status=StageStatus.PASSED)}
-    table = {name: (calls[name], run.STAGES[name][1]) for name in calls}
-    monkeypatch.setattr(run, "STAGES", table)
+def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: Callable[[Session], Stage]) -> run.RunResult:
+    passed = CheckStage(name="codec", checks=(Check(name="c", status=StageStatus.PASSED),))
+    calls = {"source": action, "codec": lambda _: passed}
+    table = {name: replace(BY_NAME[name], run=calls[name]) for name in calls}
+    monkeypatch.setattr(run, "BY_NAME", table)
     return run.run_stages(session(tmp_path), lambda stages: None)
 
 
@@ -145,11 +152,11 @@ def test_what_a_stage_had_is_kept_when_it_is_interrupted(tmp_path: Path, monkeyp
     assert [(stage.status, stage.notes) for stage in outcome.stages] == [(StageStatus.INCONCLUSIVE, ("half",))]
 
 
-def test_what_is_put_off_is_never_a_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def put_off(_: Session) -> Stage:
+def test_a_skipped_stage_never_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def skip(_: Session) -> Stage:
         raise SkippedError("no template", "another model")
 
-    outcome = _run(tmp_path, monkeypatch, put_off)
+    outcome = _run(tmp_path, monkeypatch, skip)
     assert (outcome.stages[0].status, outcome.stages[0].reason) == (StageStatus.SKIPPED, "no template")
     assert run.status_of(outcome.stages[:1]) is StageStatus.SKIPPED
     assert run.status_of(outcome.stages) is StageStatus.PASSED
@@ -162,18 +169,14 @@ def test_the_report_holds_what_was_asked(tmp_path: Path) -> None:
     made = run.report(session(tmp_path), stages, command=("tqforge", "verify"), started=datetime.now(UTC))
     assert made.pairs[0] == F16
     assert made.model is not None
+    assert (made.asked, made.not_asked[:2]) == (("source", "codec"), ("ops", "placement"))
     assert type(made).model_validate(made.to_json()) == made
-
-
-def test_every_stage_of_the_settings_can_run() -> None:
-    assert tuple(run.STAGES) == settings.STAGES
 
 
 def test_options() -> None:
     assert settings.parse_pairs("f16, q8_0/tq3_0,f16") == (Pair("f16", "f16"), Pair("q8_0", "tq3_0"))
     assert settings.parse_lengths("2k,512") == (512, 2048)
     assert settings.parse_depths("10%,0.5") == (0.1, 0.5)
-    assert settings.choose_stages(["needle", "codec"]) == ("codec", "needle")
     assert settings.customized(settings.QUICK, pairs=None, threads=3).profile == "quick"
     assert settings.customized(settings.FULL, lengths=(512,)).profile == "custom"
     assert padded(513) == 768

@@ -12,19 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from tqforge.report import fmt
-from tqforge.report.judge import findings as verdict
 from tqforge.report.judge import select
+from tqforge.report.judge.findings import Kind, Tone
 from tqforge.report.render import usage
+from tqforge.report.render.sentences import run as sentences
 from tqforge.report.render.terminal import ops, pairs, speed
 from tqforge.report.render.terminal.table import Column, table
 from tqforge.report.schema.report import Report
 from tqforge.report.schema.stages import PlanStage
 
 _TONE = {
-    verdict.Tone.GOOD: "bold green",
-    verdict.Tone.MIXED: "bold yellow",
-    verdict.Tone.BAD: "bold red",
-    verdict.Tone.NONE: "bold magenta",
+    Tone.GOOD: "bold green",
+    Tone.MIXED: "bold yellow",
+    Tone.BAD: "bold red",
+    Tone.NONE: "bold magenta",
 }
 _MARK = {
     "passed": "green",
@@ -35,10 +36,10 @@ _MARK = {
     "skipped": "magenta",
 }
 _KIND = {
-    verdict.Kind.SHORT: ("\N{BALLOT X}", "red"),
-    verdict.Kind.SHOWN: ("\N{CHECK MARK}", "green"),
-    verdict.Kind.ADVICE: ("\N{RIGHTWARDS ARROW}", "cyan"),
-    verdict.Kind.SKIPPED: ("\N{HORIZONTAL ELLIPSIS}", "magenta"),
+    Kind.PROBLEM: ("\N{BALLOT X}", "red"),
+    Kind.RESULT: ("\N{CHECK MARK}", "green"),
+    Kind.ADVICE: ("\N{RIGHTWARDS ARROW}", "cyan"),
+    Kind.SKIPPED: ("\N{HORIZONTAL ELLIPSIS}", "magenta"),
 }
 #: Stages whose good results the pair table shows already.
 _IN_TABLE = {"needle", "quality", "speed"}
@@ -90,13 +91,13 @@ class _Screen:
         return Padding(Text.assemble((name, "bold"), (about, "dim")), (1, 0, 1, 0))
 
     def _headline(self) -> RenderableType:
-        head = verdict.headline(self.report)
+        head = sentences.headline(self.report)
         return Text.assemble((f"{head.word}. ", _TONE[head.tone]), head.text)
 
     def _stages(self, width: int) -> RenderableType:
         """One mark per stage; lines break between marks."""
         line, used = Text("\n"), 0
-        for stage, mark in zip(self.report.stages, verdict.marks(self.report), strict=True):
+        for stage, mark in zip(self.report.stages, sentences.marks(self.report), strict=True):
             piece = f"{mark.sign} {stage.name} {mark.word}"
             gap = "" if not used else "  " if used + 2 + len(piece) <= width else "\n"
             used = len(piece) + (used + 2 if gap == "  " else 0)
@@ -105,19 +106,19 @@ class _Screen:
 
     def _findings(self) -> list[RenderableType]:
         parts: list[RenderableType] = []
-        for kind in verdict.Kind:
-            some = [f for f in verdict.findings(self.report) if f.kind is kind and not _in_table(f)]
+        for kind in Kind:
+            some = [f for f in sentences.findings(self.report) if f.kind is kind and not _in_table(f)]
             if some:
-                parts.append(Padding(Text(verdict.KIND_TITLE[kind], "bold"), (1, 0, 0, 0)))
+                parts.append(Padding(Text(sentences.KIND_TITLE[kind], "bold"), (1, 0, 0, 0)))
                 parts.append(_list(some, *_KIND[kind]))
         return parts
 
 
-def _in_table(finding: verdict.Finding) -> bool:
+def _in_table(finding: sentences.Sentence) -> bool:
     """Whether a table shows the same already."""
-    if finding.kind is verdict.Kind.SHOWN:
+    if finding.kind is Kind.RESULT:
         return finding.stage in _IN_TABLE
-    return finding.kind is verdict.Kind.ADVICE and finding.stage == "plan"
+    return finding.kind is Kind.ADVICE and finding.stage == "plan"
 
 
 def _budgets(plan: PlanStage | None, width: int) -> Sequence[RenderableType]:
@@ -126,7 +127,7 @@ def _budgets(plan: PlanStage | None, width: int) -> Sequence[RenderableType]:
         return ()
     choices = plan.recommendations
     columns = [
-        Column("pair", [Text(str(choice.pair or "no safe pair fits")) for choice in choices]),
+        Column("pair", [Text(str(choice.pair or choice.outcome)) for choice in choices]),
         Column("needs", [Text(fmt.size(choice.need)) for choice in choices], 2),
         Column("usable", [Text(fmt.size(choice.usable)) for choice in choices], 1),
     ]
@@ -145,7 +146,7 @@ def _trimmed(line: list[Segment], ascii_only: bool) -> list[Segment]:
     return [segment._replace(text=segment.text.translate(_ASCII)) for segment in kept] if ascii_only else kept
 
 
-def _list(findings: Sequence[verdict.Finding], sign: str, style: str) -> Table:
+def _list(findings: Sequence[sentences.Sentence], sign: str, style: str) -> Table:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(ratio=1, overflow="fold")

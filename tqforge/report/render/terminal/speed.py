@@ -11,6 +11,8 @@ from rich.text import Text
 
 from tqforge.report import fmt
 from tqforge.report.judge import select
+from tqforge.report.judge.select import TargetStatus
+from tqforge.report.render.sentences import facts
 from tqforge.report.render.terminal.table import Column, table
 from tqforge.report.schema.base import Interval
 from tqforge.report.schema.report import Report
@@ -19,10 +21,10 @@ from tqforge.report.schema.stages import SpeedStage
 
 _PHASES = ("prefill", "decode", "end-to-end")
 _MARK = {
-    "met": ("\N{CHECK MARK}", "green"),
-    "missed": ("\N{BALLOT X}", "red"),
-    "not decided": ("?", "yellow"),
-    "": ("", ""),
+    TargetStatus.MET: ("\N{CHECK MARK}", "green"),
+    TargetStatus.MISSED: ("\N{BALLOT X}", "red"),
+    TargetStatus.NOT_DECIDED: ("?", "yellow"),
+    None: ("", ""),
 }
 _LEGEND = (
     "Tokens per second, half the 95% range of the median, and the share of attention "
@@ -48,14 +50,14 @@ def _stage(report: Report, stage: SpeedStage, width: int) -> Iterator[Renderable
     if stage.ratios:
         yield Padding(_ratios(stage, depths, width), (1, 0, 0, 0))
         yield Text(_TARGETS, "dim")
-    if stage.noise:
-        yield Text(fmt.line(stage.noise), "bold yellow")
+    if noise := facts.noise(stage.spread, stage.busy):
+        yield Text(noise, "bold yellow")
 
 
 def labelled(report: Report, stage: SpeedStage) -> list[tuple[str, SpeedRow]]:
     """All rows by pair: those of this build, of the other build, and of llama-bench."""
     order = select.pair_order(report)
-    sets = (("", stage.rows), ("other build", stage.beside), ("llama-bench", stage.llama_bench))
+    sets = (("", stage.rows), ("other build", stage.compared), ("llama-bench", stage.llama_bench))
     found = [(f"{row.pair} {kind}".strip(), row) for kind, rows in sets for row in rows]
     return sorted(found, key=lambda item: order(item[1].pair))
 
@@ -79,7 +81,7 @@ def _rates(phase: str, depths: Sequence[int], rows: Sequence[tuple[str, SpeedRow
 
 def _rate(row: SpeedRow) -> Text:
     share = f" {fmt.percent(row.depth_share)}" if row.depth_share is not None else ""
-    return Text(f"{fmt.figure(row.rate.value)}{_spread(row.rate)}{share}", "red" if row.note else "")
+    return Text(f"{fmt.figure(row.rate.value)}{_spread(row.rate)}{share}", "red" if select.slower_than(row) else "")
 
 
 def _spread(band: Interval) -> str:
@@ -103,5 +105,5 @@ def _comparison(ratio: SpeedRatio) -> tuple[object, ...]:
 
 
 def _ratio(ratio: SpeedRatio) -> Text:
-    sign, style = _MARK[select.standing(ratio)]
+    sign, style = _MARK[select.target_status(ratio)]
     return Text(f"{fmt.figure(ratio.ratio.value)}{_spread(ratio.ratio)} {sign}".rstrip(), style)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from tqforge.adapters.console import Meter
 from tqforge.core.pair import F16, Pair
+from tqforge.report.judge.statuses import device_floor, with_limits
+from tqforge.report.judge.thresholds import device_limit
 from tqforge.report.schema.stages import DeviceStage
 from tqforge.verify import corpus, device
 from tqforge.verify.session import Session
@@ -51,7 +53,7 @@ def run(session: Session) -> DeviceStage:
     with (
         trace.load(session, model, None, "device") as cpu,
         trace.load(session, model, there, "device") as other,
-        session.meter("whole model", len(pairs()) * (3 + _SLOWER) * _LENGTH) as meter,
+        session.meter("device", len(pairs()) * (3 + _SLOWER) * _LENGTH) as meter,
     ):
         tokens = cpu.tokenize(corpus.quality().content)[: sum(BATCHES)]
         runs = _Runs(meter, cpu, other)
@@ -97,12 +99,9 @@ def cut(tokens: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
 
 def _stage(session: Session, title: str, done: Sequence[Both]) -> DeviceStage:
     control = done[0] if done else None
-    rows = compare.with_bars([compare.row(both, None if both is control else control, device.NAME) for both in done])
-    status, reason = compare.verdict(rows)
-    floor = compare.floor(rows[0]) if rows else None
+    rows = with_limits([compare.row(both, None if both is control else control, device.NAME) for both in done])
+    floor = device_floor(rows[0]) if rows else None
     return DeviceStage(
-        status=status,
-        reason=reason,
         device=title,
         model=f"{session.facts.path.stem}, f16 weights",
         model_sha256=session.model_sha256,
@@ -110,7 +109,7 @@ def _stage(session: Session, title: str, done: Sequence[Both]) -> DeviceStage:
         batches=BATCHES,
         greedy=GREEDY,
         floor=floor,
-        bar=None if floor is None else compare.bar(floor),
+        limit=None if floor is None else device_limit(floor),
         rows=rows,
         notes=(_METHOD,),
     )

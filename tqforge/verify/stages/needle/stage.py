@@ -14,8 +14,7 @@ from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.client import Child, Tick
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import CrashError, TqforgeError
-from tqforge.report.judge.thresholds import by_needles
-from tqforge.report.schema.base import CellOutcome, NeedleResult, PairLevel, StageStatus
+from tqforge.report.schema.base import CellOutcome, NeedleResult
 from tqforge.report.schema.rows import NeedleCell
 from tqforge.report.schema.stages import NeedleStage
 from tqforge.verify import corpus
@@ -202,12 +201,9 @@ def cell_of(
 
 def _stage(session: Session, grid: _Grid, cells: Sequence[NeedleCell]) -> NeedleStage:
     judged = scoring.judge(cells)
-    status, reason = verdict(judged)
     summaries = scoring.summarize(judged, session.settings.with_control)
     text = corpus.hay()
     return NeedleStage(
-        status=status,
-        reason=reason,
         cells=judged,
         losses=tuple(
             row.pair
@@ -224,27 +220,3 @@ def _stage(session: Session, grid: _Grid, cells: Sequence[NeedleCell]) -> Needle
         prefix="shared" if grid.shared else "fresh",
         notes=(f'Before the text: "{TASK}" After it: "{QUESTION}"', _SHARED if grid.shared else _FRESH, _SPARED),
     )
-
-
-def verdict(cells: Sequence[NeedleCell]) -> tuple[StageStatus, str]:
-    """Failed: an error, something found where nothing was hidden, or a pair that is of no use for long texts.
-
-    How much the other pairs lose is a measured figure, not a fault of the build; `losses` of the stage names them.
-    """
-    guessed = [cell for cell in cells if cell.control == "no-needle" and cell.score]
-    errors = sorted({cell.pair for cell in cells if cell.outcome is CellOutcome.ERROR})
-    rows = {row.pair: row for row in scoring.summarize(cells, dict.fromkeys(cell.pair for cell in cells))
-            if row.length is None}  # fmt: skip
-    tested = [row for name, row in rows.items() if name != F16]
-    lost = [row for row in tested if row.n and by_needles(row.hits, row.n, row.rate) is PairLevel.UNSAFE]
-    reasons = [f"without a needle {len(guessed)} answers held a fact"] if guessed else []
-    reasons += [f"errors with {', '.join(map(str, errors))}"] if errors else []
-    reasons += [f"{row.pair} finds {row.hits} of {row.n} needles that f16 finds" for row in lost]
-    if reasons:
-        return StageStatus.FAILED, "; ".join(reasons)
-    if not cells or (tested and not any(row.n for row in tested)):
-        return (
-            StageStatus.INCONCLUSIVE,
-            "f16 itself answers none of the questions: choose shorter lengths or another model",
-        )
-    return StageStatus.PASSED, ""

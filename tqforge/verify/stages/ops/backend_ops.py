@@ -128,11 +128,6 @@ def row(job: Job, backend: str, said: Said, how: str, *, dispatches: int | None,
     )
 
 
-def is_good(row: OpsRow) -> bool:
-    """At least one case agreed, none was wrong, and nothing else went wrong in that run."""
-    return row.passed > 0 and row.failed == 0 and not row.note
-
-
 @dataclass(frozen=True)
 class Errors:
     """NMSE of the host's own cases against float64."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tqforge.adapters import proc
 from tqforge.adapters.console import Meter
-from tqforge.report.schema.base import StageStatus
 from tqforge.report.schema.rows import OpsRow
 from tqforge.report.schema.stages import OpsStage
 from tqforge.verify import device, emulator_report
@@ -118,26 +117,5 @@ class _Bench:
 
 
 def _stage(rows: Sequence[OpsRow], missing: str, remedy: str) -> OpsStage:
-    status, reason = verdict(rows)
-    notes = [_METHOD]
-    if missing:
-        notes.append(f"Only the CPU part ran: {missing}.")
-        if status is StageStatus.PASSED:
-            status, reason = StageStatus.SKIPPED, f"no Metal kernel ran: {missing}; the CPU part is recorded"
-    return OpsStage(status=status, reason=reason, remedy=remedy, rows=tuple(rows), notes=tuple(notes))
-
-
-def verdict(rows: Sequence[OpsRow]) -> tuple[StageStatus, str]:
-    """Failed by one wrong case, one fault, or one run that no case came out of."""
-    if not rows:
-        return StageStatus.INCONCLUSIVE, "nothing ran"
-    bad = [row for row in rows if not backend_ops.is_good(row)]
-    if bad:
-        shown = "; ".join(f"{row.backend}, {row.op}: {row.note or _counts(row)}" for row in bad[:3])
-        more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
-        return StageStatus.FAILED, f"{shown}{more}"
-    return StageStatus.PASSED, ""
-
-
-def _counts(row: OpsRow) -> str:
-    return f"{row.passed} passed, {row.failed} failed, {row.unsupported} refused"
+    notes = (_METHOD, *((f"Only the CPU part ran: {missing}.",) if missing else ()))
+    return OpsStage(remedy=remedy, rows=tuple(rows), no_device=missing, notes=notes)

@@ -13,9 +13,6 @@ from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.client import Child, Tick
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import ContextLengthError
-from tqforge.report.judge.quality import quality_name
-from tqforge.report.judge.thresholds import by_kl
-from tqforge.report.schema.base import PairLevel, StageStatus
 from tqforge.report.schema.rows import Greedy, QualityRow
 from tqforge.report.schema.stages import QualityStage
 from tqforge.verify import corpus
@@ -195,10 +192,7 @@ def rotation(seen: dict[str, bool]) -> str:
 
 def _stage(session: Session, plan: _Plan, rows: list[QualityRow]) -> QualityStage:
     text, settings = corpus.quality(), session.settings
-    status, reason = verdict(rows)
     return QualityStage(
-        status=status,
-        reason=reason,
         text=text.name,
         text_sha256=text.sha256,
         prefixes=settings.quality_prefixes,
@@ -208,16 +202,3 @@ def _stage(session: Session, plan: _Plan, rows: list[QualityRow]) -> QualityStag
         rows=tuple(rows),
         notes=(_METHOD, *((_NO_ROTATION,) if any(row.unrotated for row in rows) else ())),
     )
-
-
-def verdict(rows: list[QualityRow]) -> tuple[StageStatus, str]:
-    """Failed when a pair breaks the model; how good the others are is for the reader of the figures."""
-    if not rows:
-        return StageStatus.INCONCLUSIVE, "nothing was measured"
-    broken = {
-        row.pair: row for row in rows if by_kl(row.kl) is PairLevel.UNSAFE and not (row.is_floor or row.unrotated)
-    }
-    if broken:
-        shown = (f"{quality_name(row)} (KL {row.kl.value:.2f}, top-1 {row.top1.value:.0%})" for row in broken.values())
-        return StageStatus.FAILED, f"breaks this model: {', '.join(shown)}"
-    return StageStatus.PASSED, ""

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from tqforge.adapters.console import Meter
-from tqforge.report.schema.base import StageStatus
+from tqforge.report.render.sentences.facts import noise
 from tqforge.report.schema.rows import SpeedRow
 from tqforge.report.schema.stages import SpeedStage
 from tqforge.verify import corpus
@@ -20,10 +20,10 @@ from tqforge.verify.stages.speed.rates import Sample
 from tqforge.verify.stages.speed.schedule import Patience, Step
 
 _METHOD = (
-    "All pairs are open at once and take turns, each round in another order. A rate is the median over the rounds, "
-    "its bounds are the 95 % bootstrap interval of that median; a ratio is taken within a round. End-to-end is a "
-    "prompt of {prefill} tokens and the {decode} tokens generated after it. The share of attention is the part of the "
-    "time per token that an empty cache does not have (difference to depth 0): reading K and V, attention above all."
+    "Contexts of all pairs stay open; each round measures them in a rotated order. A rate is the median over the "
+    "rounds with its 95 % bootstrap interval; a ratio is taken within a round. End-to-end is a prompt of {prefill} "
+    "tokens and the {decode} tokens generated after it. The share of attention is the part of the time per token that "
+    "depth 0 does not have: reading K and V, mostly in attention."
 )
 
 
@@ -159,7 +159,7 @@ def _by_llama_bench(
                 printed = llama_bench.run(argv, library=session.target.library, timeout=llama_bench.TIMEOUT)
                 taken += llama_bench.samples(printed, pair, number)
                 meter.update(len({(sample.pair, sample.round) for sample in taken}), str(pair))
-    loud = rates.noise(rates.spread(taken), None)
+    loud = noise(rates.spread(taken))
     return rates.rows_of(taken), (f"llama-bench: {loud}",) if loud else ()
 
 
@@ -167,27 +167,20 @@ def _stage(
     session: Session, taken: Sequence[Sample], compared: tuple[SpeedRow, ...], opened: Sequence[Lane]
 ) -> SpeedStage:
     settings = session.settings
-    width, share = rates.spread(taken), rates.cpu_share(taken, settings.threads)
-    noise = rates.noise(width, None if session.gpu_layers > 0 else share)
     own = [sample for sample in taken if not sample.build]
-    rows = rates.rows_of(own)
-    status, reason = verdict(rows, noise)
     cpus = ", ".join(map(str, opened[0].cpus))
     place = f"Threads stayed on CPUs {cpus}." if cpus else "This system pins no threads."
     method = _METHOD.format(prefill=settings.speed_prefill, decode=settings.speed_decode)
     return SpeedStage(
-        status=status,
-        reason=reason,
         threads=settings.threads,
-        rows=rows,
+        rows=rates.rows_of(own),
         llama_bench=compared,
-        beside=rates.rows_of(sample for sample in taken if sample.build),
-        beside_build=str(session.target.beside or ""),
+        compared=rates.rows_of(sample for sample in taken if sample.build),
+        compared_with=str(session.target.beside or ""),
         ratios=(*targets.against_stock(own), *targets.against_build(taken)),
-        noise=noise,
-        spread=width,
-        busy=share,
-        notes=(method, place, *((noise,) if noise else ()), *_beyond(session, own)),
+        spread=rates.spread(taken),
+        busy=None if session.gpu_layers > 0 else rates.cpu_share(taken, settings.threads),
+        notes=(method, place, *_beyond(session, own)),
     )
 
 
@@ -197,18 +190,3 @@ def _beyond(session: Session, own: Sequence[Sample]) -> tuple[str, ...]:
     if most + session.settings.speed_prefill <= trained:
         return ()
     return (f"At depth {most:,} the text is longer than the {trained:,} tokens the model was trained for: rates only.",)
-
-
-def verdict(rows: Sequence[SpeedRow], noise: str = "") -> tuple[StageStatus, str]:
-    """Failed when a pair with tq3_0 seems to fall back to a slow path; stock pairs that do are named in their rows.
-
-    On a machine that was not quiet that is no more than a suspicion.
-    """
-    if not rows:
-        return StageStatus.INCONCLUSIVE, "nothing was measured"
-    slow = [row for row in rows if row.note and row.pair.has_tq3_0]
-    if slow:
-        shown = ", ".join(f"{row.pair} ({row.phase} at {row.depth})" for row in slow)
-        what = f"over 2x slower than a neighbour, a fall-back is suspected: {shown}"
-        return (StageStatus.INCONCLUSIVE, f"{what}. {noise}") if noise else (StageStatus.FAILED, what)
-    return StageStatus.PASSED, ""
