@@ -2,7 +2,9 @@
 
 python ci/generate.py [--check]
 
-Figures come from the recorded runs in docs/reports.
+Figures come from recorded runs in docs/reports. To record one again, in any folder:
+
+    tqforge verify --quick --out run && cp run/report.json <repository>/docs/reports/smollm2-135m-instruct.json
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ from tqforge.errors import ExitCode, error_classes
 from tqforge.report import fmt
 from tqforge.report.judge import pair_levels
 from tqforge.report.render import html
+from tqforge.report.render.sentences import pairs as pair_words
 from tqforge.report.render.terminal import screen
 from tqforge.report.schema import store
-from tqforge.report.schema.report import PairVerdict, Report
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import PairVerdict
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -105,12 +109,12 @@ def reports() -> dict[str, Report]:
 
 
 def pairs() -> str:
-    """Verdict and KL divergence of each pair on each model, the smallest cache first."""
+    """Verdict and KL divergence of each pair on each model, the largest cache first."""
     by_model = {name: {one.pair: one for one in _verdicts(report)} for name, report in reports().items()}
     every = {one.pair: one for verdicts in by_model.values() for one in verdicts.values()}
     rows = [
         (f"`{one.pair}`", fmt.bits(one.bits), *(_verdict(verdicts.get(pair)) for verdicts in by_model.values()))
-        for pair, one in sorted(every.items(), key=lambda item: item[1].bits)
+        for pair, one in sorted(every.items(), key=lambda item: (-item[1].bits, item[0]))
     ]
     return _table(("K/V pair", "bits per value", *by_model), rows)
 
@@ -120,7 +124,7 @@ def _verdicts(report: Report) -> list[PairVerdict]:
 
 
 def _verdict(one: PairVerdict | None) -> str:
-    return f"{one.level}: {one.why}" if one else fmt.NONE
+    return f"{one.level}: {pair_words.why(one)}" if one else fmt.NONE
 
 
 def excerpt() -> str:

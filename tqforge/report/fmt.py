@@ -50,21 +50,21 @@ def plural(number: int, word: str, many: str = "") -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """`89 %`. Never rounded to 0 or 100 unless it is exactly that."""
+    """`89%`. Never rounded to 0 or 100 unless it is exactly that."""
     if share is None or not math.isfinite(share):
         return NONE
     text = f"{100 * share:.{digits}f}"
     while digits < 3 and ((float(text) >= 100 and share < 1) or (float(text) <= 0 and share > 0)):
         digits += 1
         text = f"{100 * share:.{digits}f}"
-    return f"{text} %"
+    return f"{text}%"
 
 
 def percent_range(interval: Interval | None) -> str:
-    """`72 to 96 %`."""
+    """`72 to 96%`."""
     if interval is None or not (known(interval.low) and known(interval.high)):
         return NONE
-    return f"{100 * interval.low:.0f} to {100 * interval.high:.0f} %"
+    return f"{100 * interval.low:.0f} to {100 * interval.high:.0f}%"
 
 
 def size(number: float | None) -> str:

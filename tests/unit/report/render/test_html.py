@@ -138,8 +138,8 @@ def test_keys_and_command_are_whole() -> None:
 
 def test_a_cell_says_its_score_and_number_and_what_could_not_be_judged() -> None:
     page = PAGES["usual"]
-    assert re.search(r'title="tq3_0/tq3_0, 4,096 tokens, depth 50 %: [^"]*1 inconclusive"', page)
-    assert re.search(r"<b>100 %</b><small>n 3</small>", page)
+    assert re.search(r'title="tq3_0/tq3_0, 4,096 tokens, depth 50%: [^"]*1 inconclusive"', page)
+    assert re.search(r"<b>100%</b><small>n 3</small>", page)
     crash = PAGES["crash in the middle"]
     assert 'class="h-error"' in crash
     assert 'class="h-empty"' in crash
@@ -149,7 +149,7 @@ def test_the_control_without_a_needle_has_no_depth() -> None:
     """Its cells carry some depth; it must not become a column of the other maps."""
     page = PAGES["usual"]
     assert page.count('<th scope="col">no needle</th>') == 1
-    assert page.count('<span class="hidden">depth </span>90 %') == 0
+    assert page.count('<span class="hidden">depth </span>90%') == 0
     assert 'title="f16/f16, 512 tokens, no needle: 1 missed"' in page
 
 
@@ -199,7 +199,7 @@ def test_speed_is_shown_when_it_was_measured() -> None:
         assert f"<small>{word}</small>" in page
     assert ">llama-bench<" in page
     assert "<code>/builds/first</code>" in page
-    assert "46 %" in page  # attention at depth 4,096
+    assert "46%" in page  # attention at depth 4,096
     assert "The machine was not quiet" not in page
     loud = speed_stage().model_copy(update={"spread": 0.2, "busy": 0.5})
     assert (

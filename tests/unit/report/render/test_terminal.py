@@ -95,7 +95,7 @@ def test_pairs_and_figures_are_there() -> None:
         "3.5",
         "19.7 MiB",
         "0.280",
-        "73 %",
+        "73%",
         "needles by tokens",
         "Problems",
         "skipped",
@@ -138,7 +138,7 @@ def test_speed_shows_rates_attention_aims_and_the_other_build() -> None:
     lines = shown(report(stages=(speed_stage(),)), 120).splitlines()
     text = "\n".join(lines)
     assert "decode at depth" in text
-    own = next(line for line in lines if line.startswith("tq3_0/tq3_0  ") and "46 %" in line)
+    own = next(line for line in lines if line.startswith("tq3_0/tq3_0  ") and "46%" in line)
     assert own.count("%") >= 4  # spread and share at two depths
     assert any(line.startswith("tq3_0/tq3_0 other build") for line in lines)
     assert any(line.startswith("f16/f16 llama-bench") for line in lines)

@@ -21,9 +21,7 @@ def planned(*choices: Recommendation) -> Report:
 
 
 def test_the_smallest_budget_with_a_safe_pair_is_recommended() -> None:
-    chosen = usage.recommended(
-        planned(recommendation(900, F16), recommendation(500, Q8_0_TQ3_0), recommendation(100, None))
-    )
+    chosen = usage.recommended(planned(*map(recommendation, (900, 500, 100), (F16, Q8_0_TQ3_0, None))))
     assert chosen is not None
     assert chosen.pair == Q8_0_TQ3_0
     assert chosen.sentence == "Recommended: q8_0/tq3_0 for 8,192 tokens (250 bytes with the model)."
