@@ -19,6 +19,8 @@ from tqforge.report.schema.base import StageStatus
 from tqforge.report.schema.provenance import BuildProvenance
 from tqforge.verify import device, settings
 from tqforge.verify.device import Device
+from tqforge.verify.registry import BY_NAME
+from tqforge.verify.run import judged
 from tqforge.verify.session import Session, Target
 from tqforge.verify.stages import placement
 from tqforge.verify.stages.device import stage as device_stage
@@ -72,7 +74,7 @@ def session(
     def on(host: Host, shop: Any = None) -> Session:
         monkeypatch.setattr(device, "find", lambda _: Device(title="Metal host", folder=host.folder))
         chosen = replace(settings.QUICK, pairs=(), threads=1)
-        target = Target(library=tree.libraries, bindings=bindings, keys=KEYS, gpu=False, workshop=shop)
+        target = Target(library=tree.libraries, bindings=bindings, keys=KEYS, gpu=False, programs=shop)
         folder = tmp_path / "out"
         folder.mkdir(exist_ok=True)
         facts = gguf_io.read(model)
@@ -82,7 +84,7 @@ def session(
 
 
 def test_every_cache_write_and_attention_is_on_the_device(session: Callable[[Host], Session], host: Host) -> None:
-    stage = placement.run(session(host))
+    stage = judged(BY_NAME["placement"], placement.run(session(host)))
     assert stage.status is StageStatus.PASSED, stage
     *pairs, control = stage.checks
     assert [check.name for check in pairs] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
@@ -94,7 +96,7 @@ def test_a_planted_fall_back_is_noticed(
     session: Callable[[Host], Session], host: Host, compiler: str, tmp_path: Path
 ) -> None:
     (tmp_path / "mutant").mkdir()
-    stage = placement.run(session(mutant(host, compiler, FALL_BACK, tmp_path / "mutant")))
+    stage = judged(BY_NAME["placement"], placement.run(session(mutant(host, compiler, FALL_BACK, tmp_path / "mutant"))))
     assert stage.status is StageStatus.FAILED
     fallen = {check.name: check.observed for check in stage.checks if check.status is StageStatus.FAILED}
     assert fallen.keys() == {"tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"}
@@ -102,9 +104,9 @@ def test_a_planted_fall_back_is_noticed(
 
 
 def test_a_whole_model_agrees_with_the_cpu(session: Callable[[Host], Session], host: Host) -> None:
-    stage = device_stage.run(session(host))
+    stage = judged(BY_NAME["device"], device_stage.run(session(host)))
     assert stage.status is StageStatus.PASSED, stage
-    assert [row.pair for row in stage.rows] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
+    assert [str(row.pair) for row in stage.rows] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
     tokens = sum(device_stage.BATCHES) + device_stage.GREEDY - 1
     for row in stage.rows:
         assert (row.tokens, row.strays) == (tokens, ())
@@ -124,8 +126,8 @@ def test_a_whole_model_agrees_with_the_cpu(session: Callable[[Host], Session], h
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        (WRONG_WRITE, "what it wrote is off by"),
-        (WRONG_READ, "after the same rows is above"),
+        (WRONG_WRITE, "rows it wrote is"),
+        (WRONG_READ, "on the same rows is above"),
         (FALL_BACK, "left the device: FLASH_ATTN on CPU"),
     ],
 )
@@ -136,7 +138,7 @@ def test_a_planted_fault_is_seen_in_the_whole_model(
     changed = mutant(
         host, compiler, change, tmp_path / "mutant", variant="fast", only="dk64_dv64|set_rows|get_rows|cpy"
     )
-    stage = device_stage.run(session(changed))
+    stage = judged(BY_NAME["device"], device_stage.run(session(changed)))
     assert stage.status is StageStatus.FAILED
     assert word in stage.reason, stage.reason
     assert "f16/f16" not in stage.reason
@@ -153,7 +155,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_single_ops(session: Any, host: Host, program: Callable[[str], Path], few: None) -> None:
-    stage = ops.run(session(host, Program(program(backend_ops.PROGRAM))))
+    stage = judged(BY_NAME["ops"], ops.run(session(host, Program(program(backend_ops.PROGRAM)))))
     assert stage.status is StageStatus.PASSED, stage
     cpu, there, own = stage.rows[:2], stage.rows[2:4], stage.rows[4:]
     assert [row.backend for row in cpu] == ["CPU", "CPU"]
@@ -170,7 +172,7 @@ def test_a_fault_in_single_ops(
     (tmp_path / "mutant").mkdir()
     wrong = Change("kernels/dequantize.h", "v[i + n] = a - b;", "v[i + n] = b - a;", ("quantize",))
     changed = mutant(host, compiler, wrong, tmp_path / "mutant", variant="fast", only="set_rows|get_rows|cpy")
-    stage = ops.run(session(changed, Program(program(backend_ops.PROGRAM))))
+    stage = judged(BY_NAME["ops"], ops.run(session(changed, Program(program(backend_ops.PROGRAM)))))
     assert stage.status is StageStatus.FAILED
     assert "Metal host, GET_ROWS tq3_0" in stage.reason
 
@@ -180,7 +182,7 @@ def test_a_refused_op_is_no_pass(
 ) -> None:
     (tmp_path / "mutant").mkdir()
     changed = mutant(host, compiler, FALL_BACK, tmp_path / "mutant")
-    stage = ops.run(session(changed, Program(program(backend_ops.PROGRAM))))
+    stage = judged(BY_NAME["ops"], ops.run(session(changed, Program(program(backend_ops.PROGRAM)))))
     assert stage.status is StageStatus.FAILED
     row = next(r for r in stage.rows if r.backend == "Metal host" and r.op.startswith("FLASH"))
     assert (row.passed, row.dispatches) == (0, 0)

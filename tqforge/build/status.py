@@ -100,7 +100,7 @@ def _ask(ctx: Context, base: Base, built: Built, tree: str) -> BuildState:
         accepts = accepted_types(proc.run([built.bin / _PROBE_PROGRAM, "--help"], timeout=60).stdout)
         bindings = ctx.workspace.bindings(base.name)
         with Child(library=built.bin, bindings=bindings, log=built.folder / "status.log") as child:
-            knows = any(info["name"] == TQ3_0 for info in child.loaded["types"])
+            knows = TQ3_0 in child.loaded.blocks()
     except (proc.ProcessError, OSError, TimeoutError) as error:
         problem = str(error).splitlines()[0]
     except TqforgeError as error:

@@ -25,7 +25,7 @@ from tqforge.report.schema.report import Report
 from tqforge.report.schema.stages import Stage
 from tqforge.verify import run as running
 from tqforge.verify.pairs import check_lengths, check_model
-from tqforge.verify.programs import Workshop
+from tqforge.verify.programs import BuildPrograms
 from tqforge.verify.session import Session, Target
 from tqforge.verify.settings import Settings
 
@@ -63,8 +63,8 @@ def _run(ctx: Context, settings: Settings, where: Where) -> int:
     started = datetime.now(UTC)
     target = replace(
         _target(ctx, where),
-        beside=where.beside and where.beside.absolute(),
-        fills=where.fills and where.fills.absolute(),
+        compare_with=where.beside and where.beside.absolute(),
+        cache_dir=where.fills and where.fills.absolute(),
     )
     settings = replace(settings, threads=settings.threads or _threads())
     top = (where.out or ctx.workspace.runs / started.strftime("%Y%m%dT%H%M%SZ")).absolute()
@@ -113,7 +113,6 @@ def _verify(ctx: Context, settings: Settings, target: Target, subject: _Subject,
         facts=subject.facts,
         folder=subject.folder,
         model_sha256=subject.sha256,
-        fills=target.fills,
     )
 
     def keep(stages: list[Stage]) -> Report:
@@ -180,7 +179,7 @@ def _target(ctx: Context, where: Where) -> Target:
         keys=keys,
         gpu=stamp.metal,
         checkout=ctx.workspace.checkout(base.name),
-        workshop=Workshop(ctx, built),
+        programs=BuildPrograms(ctx, built),
     )
 
 

@@ -45,7 +45,7 @@ class Wheel:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelPin:
-    """A model known by name. Without a wheel it is fetched by the user from `url`."""
+    """A model known by name. Without a wheel the user downloads it from `url`."""
 
     name: str
     title: str
@@ -83,7 +83,7 @@ class Prepared:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """The machine, and what this Python is on it. Architectures are `x86_64`, `arm64` or what the system says."""
+    """The machine and the architecture of this Python: `x86_64`, `arm64` or the system's own name."""
 
     system: str  # Linux, Darwin
     release: str  # of the kernel; of macOS on a Mac
@@ -96,13 +96,13 @@ class Host:
 
     @property
     def translated(self) -> bool:
-        """An x86-64 Python on Apple silicon (Rosetta)."""
+        """Return whether this is an x86-64 Python on Apple silicon (Rosetta)."""
         return self.system == "Darwin" and self.machine != self.python
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A program of the tool chain."""
+    """A program of the toolchain."""
 
     name: str
     path: Path
@@ -111,7 +111,7 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True)
 class Tools:
-    """What turns source into programs."""
+    """The toolchain of a build."""
 
     cmake: Tool
     ninja: Tool

@@ -10,7 +10,7 @@ from pathlib import Path
 from tqforge.adapters import toolchain
 from tqforge.adapters.llama.child import extra_libraries
 from tqforge.build import metal_emulator
-from tqforge.verify.programs import Workshop
+from tqforge.verify.programs import BuildPrograms
 from tqforge.verify.session import Session, SkippedError
 
 NAME = metal_emulator.DEVICE
@@ -45,11 +45,11 @@ class Device:
         }
 
 
-def workshop(session: Session) -> Workshop:
+def programs(session: Session) -> BuildPrograms:
     """Raises SkippedError for a library given by its path."""
-    if session.target.workshop is None:
+    if session.target.programs is None:
         raise SkippedError(_NO_BUILD, "Leave --library out to verify the build of `tqforge build`.")
-    return session.target.workshop
+    return session.target.programs
 
 
 def why_none(session: Session, system: str) -> tuple[str, str]:
@@ -71,7 +71,7 @@ def host_title(environment: Mapping[str, str]) -> str:
 
 def find(session: Session) -> Device:
     """The device of this machine; a Metal host is compiled if need be. Raises SkippedError with reason and remedy."""
-    shop = workshop(session)
+    shop = programs(session)
     reason, remedy = why_none(session, toolchain.host().system)
     if reason:
         raise SkippedError(reason, remedy)

@@ -1,4 +1,4 @@
-"""Which pair fits which model: asked of the file and of the library's type table, before anything is loaded."""
+"""Check models, pairs and lengths against the model file and the library's types, before anything is loaded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tqforge.errors import CacheTypeError, ContextLengthError, ModelError
 
 
 def check_model(facts: ModelFacts) -> None:
-    """Raises ModelError for a model that keeps no K and V per token."""
+    """Raise ModelError for a model without a K/V cache."""
     if facts.recurrent or not facts.heads:
         raise ModelError(
             f"The architecture '{facts.arch}' keeps a recurrent state, not K and V alone.",
@@ -50,7 +50,7 @@ def check_pair(pair: Pair, facts: ModelFacts, blocks: Mapping[str, int]) -> None
 
 
 def check_lengths(lengths: Iterable[int], reserve: int, facts: ModelFacts) -> None:
-    """Raises ContextLengthError when a prompt and its answer are longer than what the model was trained for."""
+    """Raise ContextLengthError when a prompt and its answer exceed the trained context of the model."""
     for length in lengths:
         if length + reserve > facts.trained_context:
             raise ContextLengthError(
@@ -62,7 +62,7 @@ def check_lengths(lengths: Iterable[int], reserve: int, facts: ModelFacts) -> No
 
 
 def bits_per_value(pair: Pair, facts: ModelFacts, table: Mapping[str, tuple[int, int]]) -> float:
-    """Stored bits per cached value over K and V, from (block, bytes) by type name."""
+    """Return the stored bits per value over K and V, from (block, bytes) by type name."""
     k_block, k_bytes = table[pair.k]
     v_block, v_bytes = table[pair.v]
     values = facts.k_width + facts.v_width

@@ -72,7 +72,7 @@ def _run_one(session: Session, spec: StageSpec[Any], result: RunResult) -> Stage
 
 
 def judged(spec: StageSpec[Any], stage: Stage) -> Stage:
-    """Set the status of a stage from its rows; one that could not run keeps what it says of itself."""
+    """Set the status of a stage from its rows; a skipped stage stays skipped."""
     if stage.status is StageStatus.SKIPPED:
         return stage
     verdict = spec.judge(stage)

@@ -1,4 +1,4 @@
-"""What a run measures: two profiles, and what the command line changes in them."""
+"""What a run measures: two profiles, and the changes that the command line makes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Profile = Literal["quick", "full", "custom"]
 _T = TypeVar("_T")
 
 DEFAULT_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
-#: With stock's own type of nearly as many bits as q8_0/tq3_0.
+#: With q5_0, the stock type of nearly as many bits as q8_0/tq3_0.
 FULL_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q5_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
 N_BATCH = 512
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Frozen plan of one run. Lengths are whole prompts in tokens, template and question included."""
+    """The plan of one run. Lengths are whole prompts in tokens, with template and question."""
 
     profile: Profile
     pairs: tuple[Pair, ...] = DEFAULT_PAIRS
@@ -44,7 +44,7 @@ class Settings:
     speed_prefill: int = 512
     speed_decode: int = 16
     speed_rounds: int = 5
-    speed_patience: float = 20.0  # seconds: a slower run is taken twice, however many rounds there are
+    speed_patience: float = 20.0  # seconds; slower runs are measured twice, however many rounds there are
     speed_llama_bench: bool = True
     ops_heads: tuple[int, ...] = ()  # head sizes of attention in stage ops; empty: all
     threads: int = 0
@@ -53,7 +53,7 @@ class Settings:
 
     @property
     def with_control(self) -> tuple[Pair, ...]:
-        """The pairs, f16 first: everything is judged against it."""
+        """Return the pairs with f16, the reference, first."""
         return (F16, *(pair for pair in self.pairs if pair != F16))
 
 
@@ -90,22 +90,22 @@ FULL = Settings(
 
 
 def parse_pairs(text: str) -> tuple[Pair, ...]:
-    """`q8_0,q8_0/tq3_0`. Raises UsageError with the reason."""
+    """Parse `q8_0,q8_0/tq3_0`. Raises UsageError with the reason."""
     try:
         pairs = tuple(dict.fromkeys(Pair.parse(part) for part in _words(text)))
     except ValueError as error:
         raise UsageError(f"{error}.", remedy="Write --pairs f16,q8_0/tq3_0.") from error
     if not pairs:
-        raise UsageError("--pairs names no pair.", remedy="Write --pairs f16,q8_0/tq3_0.")
+        raise UsageError("--pairs is empty.", remedy="Write --pairs f16,q8_0/tq3_0.")
     return pairs
 
 
 def parse_lengths(text: str) -> tuple[int, ...]:
-    """`512,2k`."""
+    """Parse `512,2k`."""
     try:
         return tuple(sorted({_length(word) for word in _words(text)}))
     except ValueError as error:
-        raise UsageError(f"'{text}' are not prompt lengths.", remedy="Write --lengths 512,2048,4k.") from error
+        raise UsageError(f"Invalid prompt lengths: '{text}'.", remedy="Write --lengths 512,2048,4k.") from error
 
 
 def _length(word: str) -> int:
@@ -116,7 +116,7 @@ def _length(word: str) -> int:
 
 
 def parse_prefixes(text: str) -> tuple[int, ...]:
-    """`512,1536,4k`: far enough apart that no scored token lies in two of them."""
+    """Parse `512,1536,4k`, far enough apart that no scored token lies in two of them."""
     found = parse_lengths(text)
     apart = QUICK.quality_scored
     if any(after - before <= apart for before, after in pairwise(found)):
@@ -125,7 +125,7 @@ def parse_prefixes(text: str) -> tuple[int, ...]:
 
 
 def parse_fills(text: str) -> tuple[int, ...]:
-    """`0,2k,4096`: tokens in the cache before a rate is measured."""
+    """Parse `0,2k,4096`: tokens in the cache before a rate is measured."""
     return tuple(sorted({0 if word == "0" else parse_lengths(word)[0] for word in _words(text)}))
 
 
@@ -133,21 +133,21 @@ _UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
 
 def parse_size(text: str) -> int:
-    """`16GB`, `900 MB`, `1.5G`: powers of 1024, as memory is sold."""
+    """Parse `16GB`, `900 MB` or `1.5G`, in powers of 1024."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])i?B?\s*", text, re.I)
     if not match or not float(match[1]):
-        raise UsageError(f"'{text}' is no size of memory.", remedy="Write --budget 16GB, or --budget 900MB.")
+        raise UsageError(f"Invalid memory size: '{text}'.", remedy="Write --budget 16GB, or --budget 900MB.")
     return round(float(match[1]) * _UNITS[f"{match[2].upper()}B"])
 
 
 def parse_depths(text: str) -> tuple[float, ...]:
-    """`0.1,0.5` or `10%,50%`."""
+    """Parse `0.1,0.5` or `10%,50%`."""
     try:
         depths = {float(word.rstrip("%")) / (100 if word.endswith("%") else 1) for word in _words(text)}
     except ValueError as error:
-        raise UsageError(f"'{text}' are not depths.", remedy="Write --depths 0.1,0.5,0.9.") from error
+        raise UsageError(f"Invalid depths: '{text}'.", remedy="Write --depths 0.1,0.5,0.9.") from error
     if any(not 0 <= depth <= 1 for depth in depths):
-        raise UsageError("A depth lies between 0 (first) and 1 (last).", remedy="Write --depths 0.1,0.5,0.9.")
+        raise UsageError("Depths must be between 0 (first) and 1 (last).", remedy="Write --depths 0.1,0.5,0.9.")
     return tuple(sorted(depths))
 
 
@@ -160,22 +160,17 @@ def customized(
     *,
     pairs: tuple[Pair, ...] | None = None,
     stages: tuple[str, ...] | None = None,
+    budgets: tuple[int, ...] | None = None,
+    plan_context: int | None = None,
+    threads: int | None = None,
     lengths: tuple[int, ...] | None = None,
     depths: tuple[float, ...] | None = None,
     seeds: tuple[int, ...] | None = None,
     quality_prefixes: tuple[int, ...] | None = None,
     rotations: bool | None = None,
-    budgets: tuple[int, ...] | None = None,
-    plan_context: int | None = None,
-    speed_depths: tuple[int, ...] | None = None,
-    speed_prefill: int | None = None,
-    speed_decode: int | None = None,
-    speed_rounds: int | None = None,
-    speed_llama_bench: bool | None = None,
-    threads: int | None = None,
 ) -> Settings:
     """Apply what the command line gave; the profile is custom if what is measured has changed."""
-    free = replace(
+    base = replace(
         base,
         pairs=_or(pairs, base.pairs),
         stages=_or(stages, base.stages),
@@ -184,19 +179,38 @@ def customized(
         threads=_or(threads, base.threads),
     )
     chosen = replace(
-        free,
+        base,
         lengths=_or(lengths, base.lengths),
         depths=_or(depths, base.depths),
         seeds=_or(seeds, base.seeds),
         quality_prefixes=_or(quality_prefixes, base.quality_prefixes),
         rotations=_or(rotations, base.rotations),
+    )
+    return base if chosen == base else replace(chosen, profile="custom")
+
+
+def customized_speed(
+    base: Settings,
+    *,
+    pairs: tuple[Pair, ...] | None = None,
+    threads: int | None = None,
+    speed_depths: tuple[int, ...] | None = None,
+    speed_prefill: int | None = None,
+    speed_decode: int | None = None,
+    speed_rounds: int | None = None,
+    speed_llama_bench: bool | None = None,
+) -> Settings:
+    """Apply what `tqforge bench` gave and choose stage speed alone."""
+    base = customized(base, pairs=pairs, stages=("speed",), threads=threads)
+    chosen = replace(
+        base,
         speed_depths=_or(speed_depths, base.speed_depths),
         speed_prefill=_or(speed_prefill, base.speed_prefill),
         speed_decode=_or(speed_decode, base.speed_decode),
         speed_rounds=_or(speed_rounds, base.speed_rounds),
         speed_llama_bench=_or(speed_llama_bench, base.speed_llama_bench),
     )
-    return chosen if chosen == free else replace(chosen, profile="custom")
+    return base if chosen == base else replace(chosen, profile="custom")
 
 
 def _or(value: _T | None, default: _T) -> _T:

@@ -57,9 +57,8 @@ def register(app: typer.Typer) -> None:
         from tqforge.commands import verify as command
         from tqforge.verify import settings
 
-        chosen = settings.customized(
+        chosen = settings.customized_speed(
             settings.FULL,
-            stages=("speed",),
             pairs=settings.parse_pairs(pairs) if pairs else settings.DEFAULT_PAIRS,
             speed_depths=settings.parse_fills(depths) if depths else None,
             speed_prefill=prefill,

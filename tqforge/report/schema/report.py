@@ -18,7 +18,7 @@ SCHEMA_VERSION: Literal[2] = 2
 
 
 class Report(Record):
-    """The whole of one `tqforge verify`."""
+    """The report of one `tqforge verify`."""
 
     schema_version: Literal[2] = SCHEMA_VERSION
     tqforge: str
@@ -39,6 +39,6 @@ class Report(Record):
     verdicts: tuple[PairVerdict, ...] = ()  # one per pair that was compared with f16
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, ready for `json.dumps`; no NaN among them."""
+        """Return plain values without NaN, ready for `json.dumps`."""
         values: dict[str, Any] = json.loads(self.model_dump_json())
         return values

@@ -30,7 +30,7 @@ class MemoryRow(Record):
 
 
 class NearMiss(Record):
-    """A word of the answer that is almost the key: `distance` edits away."""
+    """A word of the answer that is `distance` edits from the expected one."""
 
     expected: str
     seen: str
@@ -38,7 +38,7 @@ class NearMiss(Record):
 
 
 class NeedleCell(Record):
-    """One question put to one pair. `control` names the untreated runs a cell is judged against."""
+    """One question to one pair. `control` names the control runs that a cell is judged against."""
 
     pair: Pair
     control: Literal["none", "f16", "no-needle"]
@@ -179,7 +179,7 @@ class DeviceRow(Record):
 
 
 class SpeedRow(Record):
-    """Rates of one pair at one depth, medians over interleaved rounds, with the ratio to f16 in the same run."""
+    """Rates of one pair at one depth: medians over interleaved rounds, with the ratio to f16 in the same run."""
 
     pair: Pair
     depth: int
@@ -206,7 +206,7 @@ class SpeedRatio(Record):
 
 
 class MemoryNeed(Record):
-    """Bytes of one context by what they are for; layers with a sliding window apart."""
+    """Bytes of one context by use; layers with a sliding window are counted in `kv_swa`."""
 
     weights: int
     kv: int
@@ -219,7 +219,7 @@ class MemoryNeed(Record):
 
 
 class PlanRow(Record):
-    """What one context needs: as planned from file and block sizes, and as llama.cpp allocated it in this run."""
+    """The memory of one context: planned from file and block sizes, and as llama.cpp allocated it."""
 
     pair: Pair
     n_ctx: int

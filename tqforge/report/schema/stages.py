@@ -121,7 +121,7 @@ class SpeedStage(_Stage):
 
 
 class PlanStage(_Stage):
-    """What fits into a memory budget, and which of it is safe."""
+    """The memory of every pair, and the recommendation per memory budget."""
 
     kind: Literal["plan"] = "plan"
     name: str = "plan"

@@ -1,10 +1,10 @@
-"""Do cache writes and attention run on the device? The scheduler says it; a pair that must fall back is the control."""
+"""Check in the scheduler's log that cache writes and attention run on the device; a refused pair is the control."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tqforge.adapters.llama.placement import ATTENTION, SET_ROWS
+from tqforge.adapters.llama.graphs import ATTENTION, SET_ROWS
 from tqforge.core.cache_types import TQ3_0
 from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
@@ -33,7 +33,7 @@ _METHOD = (
 
 
 def run(session: Session) -> CheckStage:
-    """Every pair, then the refused one."""
+    """Check every pair, then the one that the device refuses."""
     there = device.find(session)
     model = trace.f16_copy(session) if there.is_host else session.facts.path
     asked = tuple(dict.fromkeys((*pairs(), *(pair for pair in session.settings.pairs if pair != REFUSED))))
@@ -62,7 +62,7 @@ def _one(loaded: trace.Loaded, pair: Pair, there: Device) -> Check:
 
 
 def check(pair: str, seen: Run) -> Check:
-    """All of a pair's cache writes and attention on the device, and at least one of each."""
+    """Check that all cache writes and attention of a pair are on the device, at least one of each."""
     strays = compare.strays(seen.graphs, device.NAME)
     there = compare.placed(seen.graphs, device.NAME)
     idle = seen.dispatches is not None and not any(
@@ -80,7 +80,7 @@ def check(pair: str, seen: Run) -> Check:
 
 
 def control(seen: Run) -> Check:
-    """A fall-back that is there must be seen, or the other checks mean nothing."""
+    """Check that a known fallback is noticed, or the other checks mean nothing."""
     strays = compare.strays(seen.graphs, device.NAME)
     found = any(stray.startswith(ATTENTION) for stray in strays)
     return Check(
@@ -94,7 +94,7 @@ def control(seen: Run) -> Check:
 
 
 def _seen(there: dict[str, int], seen: Run) -> str:
-    splits = max((graph["splits"] for graph in seen.graphs), default=0)
+    splits = max((graph.splits for graph in seen.graphs), default=0)
     return (
         f"{there[SET_ROWS]} {SET_ROWS} and {there[ATTENTION]} {ATTENTION}_EXT on {device.NAME}, {splits} graph splits"
         + (f", {sum(seen.dispatches.values())} dispatches" if seen.dispatches is not None else "")

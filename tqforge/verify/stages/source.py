@@ -1,4 +1,4 @@
-"""Is the library under test the one that lock and checkout describe?"""
+"""Check that the library under test is the one that lock and checkout describe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PROGRAMS = ("llama-cli", "llama-bench", "llama-server", "llama-perplexity")
 
 
 def run(session: Session) -> CheckStage:
-    """Tree id in the lock = of the checkout = of the build = in what the binaries say."""
+    """Compare the tree ids of lock, checkout, build and binaries."""
     target = session.target
     if target.checkout is None or not target.keys.tree:
         return CheckStage(
@@ -54,7 +54,7 @@ def _equal(name: str, expected: str, observed: str) -> Check:
 
 
 def _binary(target: Target) -> Check:
-    """The version a program of the build prints, which names the tree."""
+    """Check the version printed by a program of the build, which names the tree."""
     name = "version in the binaries"
     program = next((path for word in _PROGRAMS if (path := target.library / word).exists()), None)
     if program is None:

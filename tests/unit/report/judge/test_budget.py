@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from synthetic_parts import cell as needle_cell
@@ -13,6 +12,7 @@ from synthetic_report import report
 from synthetic_stages import quality_row
 
 from tqforge.adapters.gguf_io import ModelFacts
+from tqforge.adapters.llama.api.cache import CachePart, Reserved
 from tqforge.adapters.llama.child.trace import buffers
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import UsageError
@@ -58,9 +58,9 @@ def test_the_log_is_read_to_the_hundredth() -> None:
     assert buffers.read(["nothing"]) == buffers.Buffers()
 
 
-def trial(*caches: tuple[bool, int, int]) -> dict[str, Any]:
-    parts = [{"sliding": sliding, "cells": cells, "layers": layers, "bytes": 0} for sliding, cells, layers in caches]
-    return {"caches": parts, "compute": 7}
+def trial(*caches: tuple[bool, int, int]) -> Reserved:
+    parts = (CachePart(sliding=sliding, cells=cells, layers=layers, bytes=0) for sliding, cells, layers in caches)
+    return Reserved(cells=1, weights=0, compute=7, caches=tuple(parts))
 
 
 def test_planned_from_block_sizes() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tqforge.adapters.llama.graphs import Graph, Nodes
 from tqforge.core.pair import Pair
 from tqforge.report.judge import statuses
 from tqforge.report.judge.reasons import DeviceFault, DeviceProblem
@@ -168,8 +169,9 @@ def test_a_wrong_k_is_not_lost_beside_a_coarse_v() -> None:
 
 def test_a_reference_that_was_not_on_the_cpu_is_noticed() -> None:
     cpu = logits()
-    graph = {"splits": 2, "nodes": [{"op": "FLASH_ATTN", "backend": "MTL0", "count": 30, "first": "node_21"}]}
-    wrong = Both(Pair.both("q"), PROMPT, Run(cpu, []), Run(cpu, [], graphs=[graph]))
+    nodes = (Nodes(op="FLASH_ATTN", backend="MTL0", count=30, first="node_21"),)
+    graph = Graph(splits=2, backends=("MTL0",), nodes=nodes)
+    wrong = Both("q/q", PROMPT, Run(cpu, []), Run(cpu, [], graphs=[graph]))
     found = compare.row(wrong, None, "MTL0")
     assert found.cpu_strays == ("FLASH_ATTN on MTL0 (30, first node_21)",)
     status, reason = judged(FLOOR, found)

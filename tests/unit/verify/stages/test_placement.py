@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tqforge.adapters.llama.placement import Placement
+from tqforge.adapters.llama.graphs import Graph, SchedulerLog
 from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
 from tqforge.report.judge import statuses
@@ -37,8 +36,8 @@ FALLEN = ON_DEVICE.replace(
 )
 
 
-def graphs(text: str) -> list[Mapping[str, Any]]:
-    seen = Placement()
+def graphs(text: str) -> list[Graph]:
+    seen = SchedulerLog()
     assert not seen("llama_context: n_ctx = 256")
     for line in text.splitlines():
         assert seen(line) == line.startswith(("## SPLIT", "node #"))
@@ -52,11 +51,11 @@ def run(text: str, **changes: Any) -> Run:
 
 def test_the_words_of_the_scheduler() -> None:
     first, second = graphs(HEAD + ON_DEVICE + HEAD + FALLEN)
-    assert (first["splits"], first["backends"]) == (2, ["CPU", "MTL0"])
-    assert {(n["op"], n["backend"], n["count"]) for n in first["nodes"]} == {
+    assert (first.splits, first.backends) == (2, ("CPU", "MTL0"))
+    assert {(n.op, n.backend, n.count) for n in first.nodes} == {
         ("GET_ROWS", "CPU", 1), ("RMS_NORM", "MTL0", 1), ("SET_ROWS", "MTL0", 2), ("FLASH_ATTN", "MTL0", 1),
     }  # fmt: skip
-    assert ("FLASH_ATTN", "CPU", 1) in {(n["op"], n["backend"], n["count"]) for n in second["nodes"]}
+    assert ("FLASH_ATTN", "CPU", 1) in {(n.op, n.backend, n.count) for n in second.nodes}
     assert compare.placed([first, second], "MTL0") == {"SET_ROWS": 2, "FLASH_ATTN": 0}
 
 

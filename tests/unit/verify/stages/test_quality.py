@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tqforge.adapters.llama.api.cache import Scored
 from tqforge.adapters.llama.child.passage import Passage, Reader, equal_tokens
 from tqforge.core.pair import Pair
 from tqforge.errors import UsageError
@@ -125,11 +126,11 @@ def test_places_of_a_text_keep_out_of_each_others_way() -> None:
 def test_rows_have_an_interval_for_everything() -> None:
     count = 64
     kl = np.abs(np.random.default_rng(0).normal(0.02, 0.01, count))
-    base = {"nll": [2.0] * count}
-    reply = {
-        "kl": list(kl), "nll": [2.1] * count, "same_top": [True] * 60 + [False] * 4, "equal": [3, 8, 8],
-        "rotation": {"k": True, "v": False},
-    }  # fmt: skip
+    base = Scored(nll=(2.0,) * count, kl=(None,) * count, same_top=(None,) * count, made=(), equal=(), rotation={})
+    reply = Scored(
+        kl=tuple(kl.tolist()), nll=(2.1,) * count, same_top=(True,) * 60 + (False,) * 4, made=(), equal=(3, 8, 8),
+        rotation={"k": True, "v": False},
+    )  # fmt: skip
     first, second = quality.rows_of(Pair("q8_0", "tq3_0"), 6.0, ((8, 32), (64, 32)), reply, base, limit=8)
     assert (first.prefix, second.prefix, first.tokens) == (8, 64, 32)
     assert first.top1.value == 1.0

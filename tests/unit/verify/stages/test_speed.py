@@ -11,6 +11,17 @@ import pytest
 from test_stages import FACTS, KEYS
 
 from tqforge.adapters.console import Output
+from tqforge.adapters.llama.api.measure import (
+    BenchFilled,
+    BenchOpened,
+    BenchTime,
+    CloseBench,
+    FillBench,
+    OpenBench,
+    RunBench,
+)
+from tqforge.adapters.llama.api.messages import Done, Message, Request
+from tqforge.adapters.llama.api.model import CheckOrigin, Loaded, Tokenize, TokenLists, TypeInfo
 from tqforge.adapters.llama.child import symbols, timing
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import LoadError, UsageError
@@ -184,23 +195,34 @@ class FakeChild:
     alive = True
 
     def __init__(self, slower: float = 1.0) -> None:
-        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.asked: list[Request[Any]] = []
+        self.closed = False
         self.slower = slower
-        self.loaded = {"types": [{"name": name, "block": 32, "bytes": 14} for name in ("f16", "tq3_0")]}
+        types = tuple(
+            TypeInfo(name=name, id=index, block=32, bytes=14, quantized=True)
+            for index, name in enumerate(("f16", "tq3_0"))
+        )
+        self.loaded = Loaded(library="", bindings="", declared=1, fields=1, system="", gpu=False, types=types)
 
     def close(self) -> None:
-        self.calls.append(("close", {}))
+        self.closed = True
 
-    def call(self, op: str, args: dict[str, Any], **_more: object) -> dict[str, Any]:
-        self.calls.append((op, args))
-        if op == "tokenize":
-            return {"tokens": [[5, 6, 7]]}
-        if op == "bench_open":
-            return {"cpus": [0, 1]}
-        if op == "bench_run":
-            seconds = self.slower * len(args["tokens"]) * (0.03 if args["index"] else 0.01)
-            return {"seconds": seconds, "cpu": 2 * seconds}
-        return {}
+    def ask(self, request: Request[Any], **_more: object) -> Message:
+        self.asked.append(request)
+        if isinstance(request, Tokenize):
+            return TokenLists(tokens=((5, 6, 7),))
+        if isinstance(request, OpenBench):
+            return BenchOpened(cpus=(0, 1))
+        if isinstance(request, RunBench):
+            seconds = self.slower * len(request.tokens) * (0.03 if request.index else 0.01)
+            return BenchTime(seconds=seconds, cpu=2 * seconds)
+        return BenchFilled(read=False) if isinstance(request, FillBench) else Done()
+
+    def runs(self) -> list[RunBench]:
+        return [request for request in self.asked if isinstance(request, RunBench)]
+
+    def fills(self) -> list[FillBench]:
+        return [request for request in self.asked if isinstance(request, FillBench)]
 
 
 def bench_session(tmp_path: Path) -> Session:
@@ -212,7 +234,7 @@ def test_the_stage_measures_and_closes(tmp_path: Path, monkeypatch: pytest.Monke
     session, child = bench_session(tmp_path), FakeChild()
     monkeypatch.setattr(Session, "model", lambda *_: child)
     stage = speed.run(session)
-    assert child.calls[-1][0] == "bench_close"
+    assert child.asked[-1] == CloseBench()
     assert statuses.speed(stage).status is StageStatus.FAILED
     assert {row.phase for row in stage.rows} == {"prefill", "decode", "end-to-end"}
     wanted = (TQ3_0, "decode", 64)
@@ -222,11 +244,9 @@ def test_the_stage_measures_and_closes(tmp_path: Path, monkeypatch: pytest.Monke
     assert stage.busy == pytest.approx(1.0)
     assert stage.spread == pytest.approx(0.0)
     assert any("llama-bench was not asked for" in note for note in stage.notes)
-    runs = [args for op, args in child.calls if op == "bench_run"]
-    assert all(len(args["tokens"]) for args in runs)
-    assert {args["keep"] for args in runs} == {0, 64, 32, 96}  # after each prompt its answer
-    fills = [args for op, args in child.calls if op == "bench_fill"]
-    assert [(args["index"], len(args["tokens"]), args["state"]) for args in fills] == [(0, 64, ""), (1, 64, "")]
+    assert all(len(run.tokens) for run in child.runs())
+    assert {run.keep for run in child.runs()} == {0, 64, 32, 96}  # after each prompt its answer
+    assert [(fill.index, len(fill.tokens), fill.state) for fill in child.fills()] == [(0, 64, None), (1, 64, None)]
     whole = next(row for row in stage.rows if (row.pair, row.phase, row.depth) == (F16, "end-to-end", 64))
     assert whole.rate.value == pytest.approx(100)
     assert whole.rounds == 3
@@ -237,7 +257,7 @@ def test_another_build_takes_its_turns_and_gets_the_filled_caches(
 ) -> None:
     session, own, other = bench_session(tmp_path), FakeChild(), FakeChild(slower=10)
     old = tmp_path / "old"
-    session.target = replace(session.target, beside=old)
+    session.target = replace(session.target, compare_with=old)
     started: list[dict[str, Any]] = []
 
     def start(**more: Any) -> FakeChild:
@@ -249,12 +269,12 @@ def test_another_build_takes_its_turns_and_gets_the_filled_caches(
     stage = speed.run(session)
     assert started[0]["library"] == old
     assert started[0]["env"]["LD_LIBRARY_PATH"] == str(old)
-    assert ("only_from", {"folder": str(old)}) in other.calls
-    assert other.calls[-1][0] == "close"
-    states = [[args["state"] for op, args in child.calls if op == "bench_fill"] for child in (own, other)]
+    assert CheckOrigin(folder=old) in other.asked
+    assert other.closed
+    states = [[fill.state for fill in child.fills()] for child in (own, other)]
     assert states[0] == states[1]
     assert all(states[0])
-    assert not (tmp_path / "fills").exists()
+    assert not list(tmp_path.glob("snapshots-*"))
     assert {row.pair for row in stage.compared} == {F16, TQ3_0}
     ratio = next(one for one in stage.ratios if (one.against, one.build) == (TQ3_0, "old") and one.depth == 64)
     assert ratio.ratio.value == pytest.approx(10)

@@ -10,8 +10,8 @@ import pytest
 
 from tqforge.adapters.console import Output
 from tqforge.adapters.gguf_io import ModelFacts
-from tqforge.adapters.llama import divergence
-from tqforge.core import tq3_0
+from tqforge.adapters.llama.api.cache import CacheReport, CacheTensor
+from tqforge.core import divergence, tq3_0
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import CrashError, UsageError
 from tqforge.report.judge import facts, statuses
@@ -41,13 +41,20 @@ def session(tmp_path: Path) -> Session:
     return Session(out=Output(quiet=True), target=target, settings=chosen, facts=FACTS, folder=tmp_path)
 
 
-def cache_reply(tq3_bytes: int = 14) -> dict[str, Any]:
-    tensors = []
-    for layer in range(2):
-        k = {"name": f"cache_k_l{layer}", "type": "q8_0", "width": 192, "cells": 256, "buffer": "CPU"}
-        tensors.append({**k, "bytes": 192 * 256 // 32 * 34})
-        tensors.append({**k, "name": f"cache_v_l{layer}", "type": "tq3_0", "bytes": 192 * 256 // 32 * tq3_bytes})
-    return {"tensors": tensors, "buffers": sum(t["bytes"] for t in tensors), "cells": 256, "peak_rss": 1}
+def cache_reply(tq3_bytes: int = 14) -> CacheReport:
+    def tensor(name: str, kind: str, block: int) -> CacheTensor:
+        return CacheTensor(name=name, type=kind, width=192, cells=256, bytes=192 * 256 // 32 * block, buffer="CPU")
+
+    tensors = [tensor(f"cache_k_l{layer}", "q8_0", 34) for layer in range(2)]
+    tensors += [tensor(f"cache_v_l{layer}", "tq3_0", tq3_bytes) for layer in range(2)]
+    return CacheReport(
+        tensors=tuple(tensors),
+        buffers=sum(t.bytes for t in tensors),
+        cells=256,
+        rotation={},
+        saved_blocks=0,
+        peak_rss=1,
+    )
 
 
 def test_memory_is_equal_to_the_byte_or_failed() -> None:

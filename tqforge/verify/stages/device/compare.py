@@ -1,35 +1,34 @@
-"""Two runs of one model over the same tokens, on a device and on the CPU: what their logits say. Pure."""
+"""Compare two runs of a model over the same tokens, on a device and on the CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tqforge.adapters.llama import divergence
-from tqforge.adapters.llama.placement import ATTENTION, SET_ROWS
+from tqforge.adapters.llama.graphs import ATTENTION, SET_ROWS, Graph
+from tqforge.core import divergence
 from tqforge.core.pair import Pair
 from tqforge.report.schema.base import Interval
 from tqforge.report.schema.rows import DeviceRow, WriteError
 from tqforge.verify.stats import block_bootstrap
 
 Logits = NDArray[np.float32]
-SIDES: tuple[Literal["k", "v"], ...] = ("k", "v")
 _CPU = "CPU"
 _BLOCK = 4
 
 
 @dataclass(frozen=True)
 class Run:
-    """One pair on one backend: a row of logits per token, the tokens chosen after the prompt, where the ops stood."""
+    """One pair on one backend: logits per token, the tokens chosen after the prompt, and the graphs."""
 
     logits: Logits
     tokens: Sequence[int]
     text: str = ""
-    graphs: Sequence[Mapping[str, Any]] = ()
+    graphs: Sequence[Graph] = ()
     dispatches: Mapping[str, int] | None = None
     faults: str = ""
     seconds: float = 0.0
@@ -54,7 +53,7 @@ class Both:
 
 
 def kl(reference: Logits, other: Logits) -> NDArray[np.float64]:
-    """KL(reference || other) at every position, in nats."""
+    """Return KL(reference || other) at every position, in nats."""
     scores = [divergence.compare(row, 0, ref).kl for row, ref in zip(other, reference, strict=True)]
     return np.array(scores, dtype=np.float64)
 
@@ -64,7 +63,7 @@ def mean(values: NDArray[np.float64]) -> Interval:
 
 
 def row(both: Both, control: Both | None, device: str) -> DeviceRow:
-    """The figures of one pair. `control` is f16/f16, and None for itself."""
+    """Return the figures of one pair. `control` is f16/f16, or None for itself."""
     apart = kl(both.cpu.logits, both.device.logits)
     same = both.cpu.logits.argmax(axis=1) == both.device.logits.argmax(axis=1)
     parted, gap_cpu, gap_device = parting(both)
@@ -86,7 +85,7 @@ def row(both: Both, control: Both | None, device: str) -> DeviceRow:
         gap_cpu=gap_cpu,
         gap_device=gap_device,
         text=both.cpu.text,
-        splits=max((graph["splits"] for graph in both.device.graphs), default=0),
+        splits=max((graph.splits for graph in both.device.graphs), default=0),
         strays=strays(both.device.graphs, device),
         cpu_strays=_cpu_strays(both),
         write_errors=_write_errors(errors),
@@ -107,7 +106,7 @@ def _count(ran: Mapping[str, int] | None, word: str) -> int | None:
 
 
 def parting(both: Both) -> tuple[int | None, float | None, float | None]:
-    """The first greedy token that the device would have chosen differently, and what each lacks of the other there."""
+    """Return the first greedy token where the device differs, and by how many logits on either side."""
     for step, chosen in enumerate(both.cpu.tokens):
         here = both.prompt - 1 + step
         other = int(both.device.logits[here].argmax())
@@ -117,21 +116,22 @@ def parting(both: Both) -> tuple[int | None, float | None, float | None]:
     return None, None, None
 
 
-def strays(graphs: Sequence[Mapping[str, Any]], device: str) -> tuple[str, ...]:
-    """Cache writes and attention elsewhere than on the device, as `FLASH_ATTN on CPU (30, first node_21)`."""
+def strays(graphs: Sequence[Graph], device: str) -> tuple[str, ...]:
+    """List cache writes and attention that are not on the device: `FLASH_ATTN on CPU (30, first node_21)`."""
     worst: dict[tuple[str, str], tuple[int, str]] = {}
     for graph in graphs:
-        for node in graph["nodes"]:
-            if node["op"] in (SET_ROWS, ATTENTION) and node["backend"] != device:
-                key = (node["op"], node["backend"])
-                worst[key] = max(worst.get(key, (0, "")), (node["count"], node["first"]))
+        for node in graph.nodes:
+            if node.op in (SET_ROWS, ATTENTION) and node.backend != device:
+                key = (node.op, node.backend)
+                worst[key] = max(worst.get(key, (0, "")), (node.count, node.first))
     return tuple(f"{op} on {where} ({count}, first {first})" for (op, where), (count, first) in sorted(worst.items()))
 
 
 def _write_errors(errors: Sequence[tuple[str, float, float]]) -> tuple[WriteError, ...]:
     """Return the errors of the K rows and of the V rows."""
     found = []
-    for side in SIDES:
+    sides: tuple[Literal["k"], Literal["v"]] = ("k", "v")
+    for side in sides:
         some = [(cpu, device) for name, cpu, device in errors if name.startswith(f"cache_{side}")]
         if some:
             cpu, device = np.mean(some, axis=0)
@@ -145,11 +145,11 @@ def _cpu_strays(both: Both) -> tuple[str, ...]:
     return tuple(sorted({stray for run in runs for stray in strays(run.graphs, _CPU)}))
 
 
-def placed(graphs: Sequence[Mapping[str, Any]], device: str) -> dict[str, int]:
-    """How many cache writes and attentions stand on the device, in the graph that has the fewest."""
+def placed(graphs: Sequence[Graph], device: str) -> dict[str, int]:
+    """Count cache writes and attentions on the device, in the graph that has the fewest."""
     counts = [
         {
-            op: sum(node["count"] for node in graph["nodes"] if (node["op"], node["backend"]) == (op, device))
+            op: sum(node.count for node in graph.nodes if (node.op, node.backend) == (op, device))
             for op in (SET_ROWS, ATTENTION)
         }
         for graph in graphs

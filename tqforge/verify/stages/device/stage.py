@@ -1,4 +1,4 @@
-"""A whole model with all layers on the device, against the CPU: what is written into the cache is what is read."""
+"""Compare a whole model on the device with the CPU, down to the rows written into the cache."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _METHOD = (
 
 
 def pairs() -> tuple[Pair, ...]:
-    """f16 first, then the pairs that are advertised for Metal."""
+    """Return f16 and the pairs that Metal's fused attention supports."""
     return (F16, *(pair for pair in PAIRS if pair.k != REFERENCE_OP_TYPE))
 
 
 def run(session: Session) -> DeviceStage:
-    """Pair by pair: the CPU first, because the device follows it, and again with the device's caches."""
+    """Run each pair on the CPU, on the device, and on the CPU again with the device's rows."""
     there = device.find(session)
     model = trace.f16_copy(session)
     done: list[Both] = []
@@ -66,7 +66,7 @@ def run(session: Session) -> DeviceStage:
 
 @dataclass
 class _Runs:
-    """The model on the CPU and on the device, and how far all runs are, in tokens on the CPU."""
+    """The model on CPU and device, with the progress of all runs in tokens on the CPU."""
 
     meter: Meter
     cpu: Loaded
@@ -79,8 +79,8 @@ class _Runs:
         way = Way(batches, GREEDY, free.tokens)
         alone = Way(cut(tokens, [1] * len(tokens)), GREEDY, free.tokens)
         single = self.cpu.trace(pair, alone, self._tick(f"CPU {pair}, one by one"))
-        seen = self.other.trace(pair, way, self._tick(f"device {pair}", _SLOWER), {"keep": caches})
-        same = self.cpu.trace(pair, way, self._tick(f"CPU {pair}, same rows"), {"follow": caches})
+        seen = self.other.trace(pair, way, self._tick(f"device {pair}", _SLOWER), keep=caches)
+        same = self.cpu.trace(pair, way, self._tick(f"CPU {pair}, same rows"), follow=caches)
         return Both(pair, len(tokens), device=seen, cpu=free, single=single, same=same)
 
     def _tick(self, note: str, weight: int = 1) -> Tick:
@@ -89,7 +89,7 @@ class _Runs:
 
 
 def cut(tokens: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
-    """The tokens in batches of these sizes."""
+    """Cut the tokens into batches of these sizes."""
     batches, start = [], 0
     for size in sizes:
         batches.append(list(tokens[start : start + size]))

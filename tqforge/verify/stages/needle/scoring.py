@@ -1,4 +1,4 @@
-"""What an answer is worth: both facts 1, one 0.5, none 0. Only the drawn words count, not the sentence around them."""
+"""Score answers: 1 for both words of a fact, 0.5 for one, 0 for none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True)
 class Score:
-    """The verdict on one answer."""
+    """The score of one answer."""
 
     score: float
     exact: bool
@@ -29,7 +29,7 @@ class Score:
 
 
 def score(answer: str, facts: tuple[str, ...]) -> Score:
-    """Case-insensitive, whole words only (`ab12` is not in `ab123`); `exact`: every fact is there letter for letter."""
+    """Score whole words, case-insensitive; `exact` means that every word is there letter for letter."""
     words = _WORD.findall(answer)
     folded = {word.casefold() for word in words}
     found = tuple(fact for fact in facts if fact.casefold() in folded)
@@ -39,7 +39,7 @@ def score(answer: str, facts: tuple[str, ...]) -> Score:
 
 
 def _nearest(fact: str, words: Iterable[str]) -> NearMiss | None:
-    """The closest word of the answer, when it shares at least half of the fact."""
+    """Return the closest word of the answer if it shares at least half of the fact."""
     rated = [(edit_distance(fact.casefold(), word.casefold()), word) for word in words]
     if not rated:
         return None
@@ -48,7 +48,7 @@ def _nearest(fact: str, words: Iterable[str]) -> NearMiss | None:
 
 
 def judge(cells: Iterable[NeedleCell]) -> tuple[NeedleCell, ...]:
-    """Cells whose f16 control did not find both facts say nothing about their pair: inconclusive."""
+    """Mark the cells inconclusive whose f16 control did not find the whole fact."""
     kept = tuple(cells)
     controls = {_key(cell): cell for cell in kept if cell.control == "f16"}
     judged = []
@@ -67,7 +67,7 @@ def _key(cell: NeedleCell) -> tuple[int, float, int]:
 
 
 def summarize(cells: Iterable[NeedleCell], pairs: Iterable[Pair]) -> tuple[NeedleSummary, ...]:
-    """One row per pair over all lengths, then one per pair and length. The no-needle control stays apart."""
+    """Summarize each pair over all lengths, then per length, without the no-needle control."""
     kept = [cell for cell in cells if cell.control != "no-needle"]
     lengths = sorted({cell.length for cell in kept})
     scopes: list[int | None] = [None, *lengths]
@@ -95,7 +95,7 @@ def _summary(cells: list[NeedleCell], pair: Pair, length: int | None) -> NeedleS
 
 
 def _kept(hits: int, n: int, errors: int) -> NeedleResult:
-    """What became of the needles that f16 found, in a word."""
+    """Return the result for the needles that f16 found."""
     if errors:
         return NeedleResult.ERRORS
     if not n:

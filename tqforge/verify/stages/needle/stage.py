@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tqforge.adapters.console import Meter
+from tqforge.adapters.llama.api.model import Extend, Generate, Open
 from tqforge.adapters.llama.client import Child, Tick
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import CrashError, TqforgeError
@@ -36,7 +37,7 @@ _FRESH = "Every question starts from an empty cache. Batch size and threads are 
 
 @dataclass(frozen=True)
 class _Grid:
-    """The plan of one pair; the same for all, but that only f16 is asked without a needle."""
+    """The plan of one pair; only f16 is asked without a needle."""
 
     plan: list[Evaluation]
     n_ctx: int
@@ -48,7 +49,7 @@ class _Grid:
 
 
 class _Progress:
-    """Tokens evaluated so far, and the cells that came of them."""
+    """Tokens evaluated so far, and their cells."""
 
     def __init__(self, session: Session, grid: _Grid, meter: Meter) -> None:
         self.cells: list[NeedleCell] = []
@@ -59,7 +60,7 @@ class _Progress:
         self._meter.update(self._spent + tokens, self._note)
 
     def answered(self, question: Question) -> bool:
-        """Whether f16 found both facts: where it did not, no other pair can be judged."""
+        """Return whether f16 found the whole fact, without which no other pair can be judged."""
         key = (question.length, question.depth, question.seed)
         hits = (cell for cell in self.cells if cell.control == "f16" and cell.outcome is CellOutcome.HIT)
         return any((cell.length, cell.depth, cell.seed) == key for cell in hits)
@@ -75,7 +76,7 @@ class _Progress:
 
 
 def run(session: Session) -> NeedleStage:
-    """The grid for f16, then for every other pair; what is done so far is handed over after each cell."""
+    """Ask f16 the whole grid, then every other pair; hand over the cells so far after each one."""
     settings = session.settings
     check_lengths(settings.lengths, settings.answer_tokens, session.facts)
     if session.facts.chat_template is None:
@@ -95,7 +96,7 @@ def _grid(session: Session, child: Child, template: chat_template.Template) -> _
     settings, facts = session.settings, session.facts
     around = [f"{template.head}{TASK}\n\n", f"\n\n{QUESTION}{template.tail}"]
     head, tail = session.tokenize(child, around, special=True)
-    if session.model_says.get("adds_bos") and facts.bos_id is not None and head[:1] != [facts.bos_id]:
+    if session.model_report.adds_bos and facts.bos_id is not None and head[:1] != [facts.bos_id]:
         head = [facts.bos_id, *head]
     needles: dict[int, Tokens] = {
         seed: tuple(tokens)
@@ -108,7 +109,7 @@ def _grid(session: Session, child: Child, template: chat_template.Template) -> _
     hay = Hay.of(corpus.hay().content, lambda parts: session.tokenize(child, parts))
     frame = Frame(tuple(head), tuple(tail))
     asked = needleplan.questions(hay, frame, needles, settings.lengths, settings.depths)
-    shared = not session.model_says.get("n_swa") and not session.model_says.get("recurrent")
+    shared = not session.model_report.n_swa and not session.model_report.recurrent
     order = needleplan.shared_plan if shared else needleplan.fresh_plan
     return _Grid(
         plan=order(asked),
@@ -119,11 +120,11 @@ def _grid(session: Session, child: Child, template: chat_template.Template) -> _
 
 
 def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> None:
-    """All questions to one pair. An error ends the pair's context and becomes its cells' outcome, not a miss."""
+    """Ask one pair all questions. An error ends its context and is recorded as error, not as a miss."""
     child = session.model("needle")
     broken = ""
     try:
-        child.call("open", session.context(pair, grid.n_ctx), timeout=session.settings.timeout)
+        session.ask(child, Open(spec=session.context(pair, grid.n_ctx)))
     except CrashError:
         raise
     except TqforgeError as error:
@@ -151,22 +152,20 @@ def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> 
 
 
 def _grow(session: Session, child: Child, evaluation: Evaluation, tick: Tick) -> None:
-    """Evaluate what later questions share; every pair does this in the same steps."""
+    """Evaluate the prefix that later questions share, in the same steps for every pair."""
     if evaluation.trunk:
-        args = {"keep": evaluation.held, "tokens": list(evaluation.trunk)}
-        child.call("extend", args, timeout=session.settings.timeout, tick=tick)
+        session.ask(child, Extend(keep=evaluation.held, tokens=evaluation.trunk), tick)
 
 
 def _answer(session: Session, child: Child, evaluation: Evaluation, tick: Tick) -> str:
-    limit, grown = session.settings.timeout, len(evaluation.trunk)
-    args = {"keep": evaluation.held + grown, "tokens": list(evaluation.branch)}
-    child.call("extend", args, timeout=limit, tick=lambda tokens: tick(grown + tokens))
-    reply = child.call("generate", {"limit": session.settings.answer_tokens}, timeout=limit)
-    return str(reply["text"])
+    grown = len(evaluation.trunk)
+    extend = Extend(keep=evaluation.held + grown, tokens=evaluation.branch)
+    session.ask(child, extend, lambda tokens: tick(grown + tokens))
+    return session.ask(child, Generate(limit=session.settings.answer_tokens)).text
 
 
 def not_asked(pair: Pair, question: Question) -> NeedleCell:
-    """A question that f16 did not answer: nothing can be said of the pair, so it was spared the time."""
+    """Return the cell of a question that f16 did not answer, so that it was not asked."""
     cell = cell_of(pair, question)
     return cell.model_copy(update={"outcome": CellOutcome.INCONCLUSIVE, "score": None, "exact": None})
 
@@ -174,7 +173,7 @@ def not_asked(pair: Pair, question: Question) -> NeedleCell:
 def cell_of(
     pair: Pair, question: Question, *, answer: str = "", seconds: float | None = None, error: str = ""
 ) -> NeedleCell:
-    """The record of one question and its answer."""
+    """Return the record of one question and its answer."""
     control: Literal["none", "f16", "no-needle"] = "f16" if pair == F16 else "none"
     verdict = scoring.score(answer, question.fact.words)
     return NeedleCell(

@@ -1,4 +1,4 @@
-"""Upstream's test-backend-ops: which cases are asked for, and what it printed. Pure."""
+"""Choose the cases of upstream's test-backend-ops and parse its output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NMSE = re.compile(r"^(ok|FAIL)\s+(.*?)\s+nmse (\S+) \(limit \S+\)", re.MULTILIN
 
 @dataclass(frozen=True)
 class Job:
-    """One run of the program: an op and the cases of it that `pattern` selects."""
+    """One run of the program: an op, and the cases that `pattern` selects."""
 
     op: str
     of: str  # the type, or the pair
@@ -65,7 +65,7 @@ def arguments(job: Job, device: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Said:
-    """What one run printed. `unfinished` is the case it died in; without a summary line it did not come to its end."""
+    """The parsed output of one run. `unfinished` is the case it died in; `complete` means that the counts agree."""
 
     passed: int = 0
     failed: int = 0
@@ -76,7 +76,7 @@ class Said:
 
 
 def parse(text: str) -> Said:
-    """Count the cases, line by line, and compare with the program's own count."""
+    """Count the cases and compare with the program's own count."""
     clean = _COLOUR.sub("", text)
     passed = failed = unsupported = 0
     wrong: list[str] = []

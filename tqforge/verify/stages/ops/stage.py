@@ -29,8 +29,8 @@ _METHOD = (
 
 
 def run(session: Session) -> OpsStage:
-    """The CPU part first; then the device, if there is one."""
-    program = device.workshop(session).program(backend_ops.PROGRAM)
+    """Run the CPU part, then the device if there is one."""
+    program = device.programs(session).program(backend_ops.PROGRAM)
     jobs = backend_ops.plan(session.settings.ops_heads)
     rows: list[OpsRow] = []
     there, missing, remedy = _device(session)
@@ -46,7 +46,7 @@ def run(session: Session) -> OpsStage:
 
 
 def _device(session: Session) -> tuple[Device | None, str, str]:
-    """The device, or why there is none and what to do about it."""
+    """Return the device, or why there is none and what to do about it."""
     try:
         return device.find(session), "", ""
     except SkippedError as put_off:
@@ -55,7 +55,7 @@ def _device(session: Session) -> tuple[Device | None, str, str]:
 
 @dataclass
 class _Bench:
-    """Runs the programs. What a run ends with is part of its row, never an exception."""
+    """Runs the programs; how a run ends is part of its row, never an exception."""
 
     session: Session
     program: Path
@@ -63,7 +63,7 @@ class _Bench:
     done: float = 0.0
 
     def row(self, job: Job, there: Device | None, weight: float) -> OpsRow:
-        """One run of test-backend-ops on a device, or on the CPU without one."""
+        """Run test-backend-ops on a device, or on the CPU without one."""
         name, title = (device.NAME, there.title) if there else ("CPU", "CPU")
         seen = 0
 

@@ -1,4 +1,4 @@
-"""The same rates by upstream's llama-bench: another program, another prompt, the same library."""
+"""Measure the same rates with upstream's llama-bench."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def arguments(
     gpu: int,
     cpus: Sequence[int] = (),
 ) -> list[str]:
-    """One run of llama-bench for one pair: every depth once. `cpus` are kept to where `taskset` is there."""
+    """Return the command line for one pair at every depth, pinned to `cpus` where `taskset` exists."""
     pinned = ["taskset", "-c", ",".join(map(str, cpus))] if cpus and shutil.which("taskset") else []
     words = [str(program), "-m", str(model), "-o", "json", "-r", "1", "-fa", "1", "-ctk", pair.k, "-ctv", pair.v]
     words += ["-p", str(prefill), "-n", str(decode), "-pg", f"{prefill},{decode}", "-d", ",".join(map(str, depths))]
@@ -39,7 +39,7 @@ def arguments(
 
 
 def samples(document: str, pair: Pair, number: int) -> list[Sample]:
-    """What one run printed. Raises LoadError when that is no list of tests."""
+    """Parse the output of one run. Raises LoadError if it is not a list of tests."""
     try:
         tests: list[dict[str, Any]] = json.loads(document)
         return [_sample(test, pair, number) for test in tests]
@@ -54,7 +54,7 @@ def _sample(test: dict[str, Any], pair: Pair, number: int) -> Sample:
 
 
 def run(argv: Sequence[str], *, library: Path, timeout: float) -> str:
-    """Standard output of a run. Raises LoadError with the program's own words."""
+    """Run the program and return its output. Raises LoadError with its last lines."""
     search = "DYLD_LIBRARY_PATH" if (library / "libllama.dylib").exists() else "LD_LIBRARY_PATH"
     try:
         return proc.run(argv, env={search: str(library)}, timeout=timeout).stdout

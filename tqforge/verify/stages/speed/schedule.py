@@ -1,4 +1,4 @@
-"""Which runs a measurement of speed is made of, and in which order. Pure."""
+"""Plan the runs of a speed measurement and their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_ROUNDS = 2
 
 @dataclass(frozen=True)
 class Step:
-    """One run of one open context. A prefill is followed by the tokens generated after it."""
+    """One run of one open context; a prefill is followed by generated tokens."""
 
     what: Literal["fill", "decode", "prefill"]
     place: int
@@ -39,7 +39,7 @@ def usable_depths(settings: Settings, facts: ModelFacts) -> tuple[int, ...]:
 
 
 def plan(depths: Sequence[int], places: int, settings: Settings) -> list[Step]:
-    """All contexts are filled to a depth before it is measured; in each round another one begins."""
+    """Fill all contexts to a depth before it is measured; each round starts with another one."""
     steps = []
     for depth in depths:
         if depth:
@@ -52,13 +52,13 @@ def plan(depths: Sequence[int], places: int, settings: Settings) -> list[Step]:
 
 
 def weight(step: Step) -> float:
-    """Roughly how long a run takes: a single token costs as much as several in a batch."""
+    """Estimate the time of a run: a single token costs as much as several in a batch."""
     return step.count * (8 if step.what == "decode" else 1)
 
 
 @dataclass
 class Patience:
-    """Runs that take longer than `limit` seconds are not repeated beyond what a spread needs."""
+    """Limit the rounds of runs that take longer than `limit` seconds."""
 
     limit: float
 
