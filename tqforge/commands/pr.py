@@ -16,7 +16,6 @@ from tqforge.pr import bundle, evidence, rules
 from tqforge.pr.rules import State
 from tqforge.pr.split import CPU, Part, split
 from tqforge.series import apply, series
-from tqforge.series.commit_tree import CommitTree
 from tqforge.series.lock import Shelf
 
 
@@ -42,8 +41,8 @@ def run(ctx: Context, *, base_name: str | None = None, patches: Path | None = No
         private = (str(ctx.workspace.root), str(Path.home()), tempfile.gettempdir())
         runs = evidence.collect(ctx.workspace.runs, trees, private)
         known = rules.load(resources.third_party() / "upstream_rules.toml")
-        tree = CommitTree(repository, commit)
-        blobs = {document.path: repository.resolve(f"{commit}:{document.path}") for document in known.documents}
+        tree = repository.files(commit)
+        blobs = {document.path: tree.blob(document.path) for document in known.documents}
         states = {**evidence.states(runs), **_of_parts(parts)}
         checklist = rules.checklist(known, tree, blobs, states, runs.stale)
         files = bundle.files(base, parts, runs, checklist, tree.read(bundle.TEMPLATE))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge.adapters.git import Repository
-from tqforge.base.source import DATE
 from tqforge.core.values import AppliedPatch
 from tqforge.errors import PatchError
 from tqforge.series import export
@@ -72,11 +71,11 @@ def split(
         after: list[str] = []
         first = head
         for number in numbers:
-            merge = repository.merge(trees[number], tree, trees[number + 1], scratch / "split", DATE)
+            merge = repository.merge(trees[number], tree, trees[number + 1], scratch / "split")
             if not merge.clean:
                 raise _does_not_fit(series.patches[number].name, name, merge.files)
             tree = merge.tree
-            head = repository.commit_tree(tree, message(parsed[number]), DATE, [head])
+            head = repository.commit_tree(tree, message(parsed[number]), [head])
             after.append(tree)
         rows = zip(numbers, export.format_patches(repository, first, head), after, strict=True)
         pieces = [

@@ -16,7 +16,6 @@ from pathlib import Path
 from tqforge.adapters import fs, proc
 from tqforge.adapters.cmake import Tree
 from tqforge.adapters.git import Repository
-from tqforge.base.source import DATE
 from tqforge.build import builder, compiler_log, metal_emulator
 from tqforge.proof.metal_guard import MetalHost
 from tqforge.series.trailers import Guard
@@ -124,7 +123,7 @@ class Bench:
 
     def checkout(self, tree: str) -> None:
         """Bring the work tree to a tree; files that do not differ keep their times."""
-        commit = self.repository.commit_tree(tree, f"prove {tree}\n", DATE)
+        commit = self.repository.commit_tree(tree, f"prove {tree}\n")
         work = Repository(self.cmake.source)
         if not work.exists():
             self.cmake.source.parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge.adapters.git import Repository
-from tqforge.base.source import DATE
 from tqforge.core.values import AppliedPatch
 
 LEFT_OUT, REVERSED, BEFORE = "left out", "reversed", "the series before it, with its tests"
@@ -46,7 +45,7 @@ class Series:
         tree, blockers = self._with(trees[number], range(number + 1, len(self.applied)))
         if not blockers:
             return Variant(tree, LEFT_OUT)
-        reverse = self.repository.merge(trees[number + 1], trees[-1], trees[number], self.scratch / "drop", DATE)
+        reverse = self.repository.merge(trees[number + 1], trees[-1], trees[number], self.scratch / "drop")
         if reverse.clean and reverse.tree != trees[-1]:
             return Variant(reverse.tree, REVERSED)
         return self.before(number, blockers)
@@ -60,7 +59,7 @@ class Series:
         """A tree with further patches, and those that cannot be merged onto it."""
         trees, blockers = self.trees, []
         for number in numbers:
-            merge = self.repository.merge(trees[number], tree, trees[number + 1], self.scratch / "drop", DATE)
+            merge = self.repository.merge(trees[number], tree, trees[number + 1], self.scratch / "drop")
             if merge.clean:
                 tree = merge.tree
             else:

@@ -50,10 +50,10 @@ class Exported:
 
 def base_of(repository: Repository, head: str, tree: str) -> str:
     """The nearest ancestor that is the base, known by its tree. Raises PatchError."""
-    for line in repository.line("log", "--first-parent", "--format=%H %T", head, "--").splitlines():
-        commit, its_tree = line.split()
-        if its_tree == tree:
-            return commit
+    with repository.reader() as reader:
+        for commit, its_tree in reader.first_parents(head):
+            if its_tree == tree:
+                return commit
     raise PatchError(
         f"No ancestor of {head[:12]} has the base's tree {tree}.",
         where=str(repository.path),

@@ -12,7 +12,6 @@ from tqforge.context import Context
 from tqforge.core.values import Base
 from tqforge.errors import DownloadError, ExitCode, PatchError
 from tqforge.series import apply, lint, series
-from tqforge.series.commit_tree import CommitTree
 from tqforge.series.lint.subject import Deferred, Finding, Subject, Tree, load_settings
 from tqforge.series.lock import Shelf
 
@@ -37,7 +36,7 @@ def _subject(ctx: Context, base: Base, shelf: Shelf) -> Subject:
     chosen = series.load(shelf.folder)
     before, after, reason = _trees(ctx, base, chosen)
     repository = Repository(ctx.workspace.checkout(base.name))
-    known = {label: CommitTree(repository, commit) for label, commit in snapshots.imported(repository).items()}
+    known = {label: repository.files(commit) for label, commit in snapshots.imported(repository).items()}
     return Subject(
         shelf=shelf,
         base=base.name,
@@ -61,7 +60,7 @@ def _trees(ctx: Context, base: Base, chosen: series.Series) -> tuple[Tree | None
         return None, None, f"the base cannot be had: {error.what}"
     except PatchError as error:
         return None, None, f"the series does not apply: {error.what}"
-    return CommitTree(repository, commit), CommitTree(repository, head), ""
+    return repository.files(commit), repository.files(head), ""
 
 
 def _show(ctx: Context, subject: Subject, findings: list[Finding], deferred: list[Deferred]) -> None:

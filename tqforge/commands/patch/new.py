@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tqforge.adapters.git import Repository
-from tqforge.base import source
+from tqforge.adapters.git import FIXED_DATE, Repository
 from tqforge.base.pins import load_base
 from tqforge.context import Context
 from tqforge.errors import CheckoutError, UsageError
@@ -30,8 +29,7 @@ def run(
             )
         text = trailers.message(subject, body, complete)
         repository.git("add", "--all")
-        dates = {"GIT_AUTHOR_DATE": source.DATE, "GIT_COMMITTER_DATE": source.DATE}
-        repository.git("commit", "--quiet", "--no-verify", "-F", "-", stdin=text, env=dates)
+        repository.git("commit", "--quiet", "--no-verify", "-F", "-", stdin=text, env=FIXED_DATE)
     commit = repository.resolve("HEAD")
     ctx.out.show(f"{commit[:12]} {subject} ({len(changes)} files)\nnext: tqforge patch export")
     ctx.out.document({"commit": commit, "name": title, "files": [line[3:] for line in changes]})

@@ -10,11 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from tqforge.adapters.git import Merge, Repository
-from tqforge.base import source
 from tqforge.core.values import AppliedPatch
 from tqforge.series.drift import sections
 from tqforge.series.drift.outcomes import Outcome, Result
@@ -112,7 +110,7 @@ class Prober:
 
     def _merge(self, number: int, tree: str) -> Merge:
         index = self.scratch / "merge"
-        return self.repository.merge(self.before[number], tree, self.after[number], index, source.DATE)
+        return self.repository.merge(self.before[number], tree, self.after[number], index)
 
     def _text_fits(self, seen: _Seen) -> _Try:
         offsets = sorted({int(found) for found in _OFFSET.findall(seen.said)}, key=abs)
@@ -178,11 +176,8 @@ class Prober:
         return _Try(Result(patch=title, outcome=Outcome.LOST_LINES, file=item.path, detail=detail), seen.tree)
 
     def _reader(self, tree: str) -> sections.Read:
-        @cache
-        def read(path: str) -> str:
-            return self.repository.git("cat-file", "blob", f"{tree}:{path}", check=False).stdout
-
-        return read
+        files = self.repository.files(tree)
+        return lambda path: files.read(path) or ""
 
     def _diff(self, old: str, new: str) -> tuple[FileDiff, ...]:
         text = self.repository.git("diff-tree", "-p", "-r", "--full-index", "--no-renames", old, new).stdout
