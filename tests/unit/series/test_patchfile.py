@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tqforge import resources
-from tqforge.series.failures import Kind, broken_reason, classify
+from tqforge.series.failures import FailureKind, broken_reason, classify
 from tqforge.series.patchfile import FileDiff, Hunk, PatchFile, PatchFormatError, parse, write
 
 ID = "0" * 40
@@ -144,16 +144,16 @@ def test_what_a_patch_says() -> None:
 @pytest.mark.parametrize(
     ("said", "reverses", "kind", "file", "hunk"),
     [
-        ("error: patch failed: f.c:1\nerror: f.c: patch does not apply", False, Kind.CONFLICT, "f.c", 1),
-        ("error: patch failed: f.c:9\nerror: f.c: patch does not apply", False, Kind.CONFLICT, "f.c", 0),
-        ("error: f.c: does not exist in index", False, Kind.TARGET_DELETED, "f.c", 0),
-        ("error: f.c: already exists in index", False, Kind.CONFLICT, "f.c", 0),
-        ("error: patch failed: f.c:1", True, Kind.ALREADY_UPSTREAM, "f.c", 0),
-        ("fatal: something new", False, Kind.BROKEN, "", 0),
-        ("", False, Kind.BROKEN, "", 0),
+        ("error: patch failed: f.c:1\nerror: f.c: patch does not apply", False, FailureKind.CONFLICT, "f.c", 1),
+        ("error: patch failed: f.c:9\nerror: f.c: patch does not apply", False, FailureKind.CONFLICT, "f.c", 0),
+        ("error: f.c: does not exist in index", False, FailureKind.TARGET_DELETED, "f.c", 0),
+        ("error: f.c: already exists in index", False, FailureKind.CONFLICT, "f.c", 0),
+        ("error: patch failed: f.c:1", True, FailureKind.ALREADY_UPSTREAM, "f.c", 0),
+        ("fatal: something new", False, FailureKind.BROKEN, "", 0),
+        ("", False, FailureKind.BROKEN, "", 0),
     ],
 )
-def test_classes_of_failure(said: str, reverses: bool, kind: Kind, file: str, hunk: int) -> None:
+def test_classes_of_failure(said: str, reverses: bool, kind: FailureKind, file: str, hunk: int) -> None:
     failure = classify("x.patch", GOOD.encode(), said, reverses=reverses)
     assert (failure.kind, failure.file, failure.hunk) == (kind, file, hunk)
     assert failure.sentence().startswith(f"x.patch does not apply: {kind}")
@@ -163,7 +163,7 @@ def test_broken_files_have_a_reason() -> None:
     assert broken_reason(GOOD.encode()) == ""
     assert "CRLF" in broken_reason(GOOD.replace("\n", "\r\n").encode())
     assert broken_reason(GOOD.replace("\n d", "\n d\r").encode()) == ""  # a file of upstream with CRLF
-    assert classify("x.patch", b"", "", reverses=True).kind is Kind.BROKEN
+    assert classify("x.patch", b"", "", reverses=True).kind is FailureKind.BROKEN
 
 
 SHIPPED = sorted(resources.patches_dir("upstream").glob("*.patch"))

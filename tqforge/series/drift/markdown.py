@@ -8,7 +8,7 @@ from typing import Any
 
 from tqforge.base.snapshots import Snapshot
 from tqforge.core.values import Base
-from tqforge.series.drift.outcomes import Result
+from tqforge.series.drift.outcomes import DriftResult
 
 SCHEMA = "tqforge.drift/1"
 
@@ -20,7 +20,7 @@ class Drift:
     base: Base
     series_sha256: str
     snapshots: tuple[Snapshot, ...]
-    results: Mapping[str, Sequence[Result]]
+    results: Mapping[str, Sequence[DriftResult]]
 
     @property
     def patches(self) -> list[str]:
@@ -82,12 +82,12 @@ def _row(cells: Sequence[str]) -> list[str]:
     return ["| " + " | ".join(cells) + " |"]
 
 
-def _cell(result: Result) -> str:
+def _cell(result: DriftResult) -> str:
     return f"**{result.outcome}**" if result.breaking else str(result.outcome)
 
 
-def sentence(result: Result) -> str:
-    """Outcome, place, detail and what it depends on."""
+def sentence(result: DriftResult) -> str:
+    """DriftOutcome, place, detail and what it depends on."""
     text = str(result.outcome)
     text += f" in {result.place()}" if result.file else ""
     text += f" ({result.detail})" if result.detail else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Outcome(StrEnum):
+class DriftOutcome(StrEnum):
     """What becomes of one patch."""
 
     CLEAN = "clean"
@@ -19,15 +19,15 @@ class Outcome(StrEnum):
     LOST_LINES = "lost upstream lines"
 
 
-BREAKING = {Outcome.CONFLICT, Outcome.TARGET_DELETED, Outcome.BROKEN, Outcome.LOST_LINES}
+BREAKING = {DriftOutcome.CONFLICT, DriftOutcome.TARGET_DELETED, DriftOutcome.BROKEN, DriftOutcome.LOST_LINES}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class DriftResult:
     """One patch on one snapshot."""
 
     patch: str
-    outcome: Outcome
+    outcome: DriftOutcome
     file: str = ""
     hunk: int = 0
     hunks: int = 0

@@ -15,9 +15,9 @@ from pathlib import Path
 from tqforge.adapters.git import Merge, Repository
 from tqforge.core.values import AppliedPatch
 from tqforge.series.drift import sections
-from tqforge.series.drift.outcomes import Outcome, Result
+from tqforge.series.drift.outcomes import DriftOutcome, DriftResult
 from tqforge.series.drift.sections import Removal
-from tqforge.series.failures import Failure, Kind, broken_reason, classify
+from tqforge.series.failures import ApplyFailure, FailureKind, broken_reason, classify
 from tqforge.series.patchfile import FileDiff, PatchFile, net_lines, parse, parse_diff
 from tqforge.series.series import Patch, Series
 
@@ -29,7 +29,7 @@ _SHOWN = 3
 class _Try:
     """A result and the tree to go on with."""
 
-    result: Result
+    result: DriftResult
     tree: str
 
 
@@ -62,15 +62,15 @@ class Prober:
         self._needs: dict[tuple[int, int], bool] = {}
         self._made: dict[str, list[Removal]] = {}
 
-    def run(self, tree: str, progress: Callable[[str], None]) -> list[Result]:
+    def run(self, tree: str, progress: Callable[[str], None]) -> list[DriftResult]:
         """Every patch on the tree of a snapshot, in order; a failed one is left out for the next."""
-        results: list[Result] = []
+        results: list[DriftResult] = []
         failed: list[int] = []
         for number, patch in enumerate(self.series.patches):
             progress(patch.title)
             attempt = self._try(number, tree)
             result, tree = attempt.result, attempt.tree
-            if result.breaking and result.outcome is not Outcome.BROKEN:
+            if result.breaking and result.outcome is not DriftOutcome.BROKEN:
                 needs = tuple(self.series.patches[other].title for other in failed if self._depends(number, other))
                 result = replace(result, needs=needs)
             if result.breaking:
@@ -81,7 +81,7 @@ class Prober:
     def _try(self, number: int, tree: str) -> _Try:
         patch = self.series.patches[number]
         if reason := broken_reason(patch.data):
-            return _Try(Result(patch=patch.title, outcome=Outcome.BROKEN, detail=reason), tree)
+            return _Try(DriftResult(patch=patch.title, outcome=DriftOutcome.BROKEN, detail=reason), tree)
         said, by_text = self._by_text(patch, tree)
         seen = _Seen(
             patch=patch,
@@ -114,21 +114,21 @@ class Prober:
 
     def _text_fits(self, seen: _Seen) -> _Try:
         offsets = sorted({int(found) for found in _OFFSET.findall(seen.said)}, key=abs)
-        outcome = Outcome.MOVED if offsets else Outcome.CLEAN
+        outcome = DriftOutcome.MOVED if offsets else DriftOutcome.CLEAN
         detail = f"by {', '.join(f'{offset:+d}' for offset in offsets)} lines" if offsets else ""
         title, merge = seen.patch.title, seen.merge
         if not merge.clean:
             detail += f"{'; ' if detail else ''}a three-way merge would conflict in {_few(merge.files)}"
         elif merge.tree == seen.tree:
             detail = "upstream has it, although its text would apply once more"
-            return _Try(Result(patch=title, outcome=Outcome.ALREADY_UPSTREAM, detail=detail), seen.tree)
+            return _Try(DriftResult(patch=title, outcome=DriftOutcome.ALREADY_UPSTREAM, detail=detail), seen.tree)
         elif merge.tree != seen.by_text:
             removed, added = self._between(merge.tree, seen.by_text)
             detail = f"its text fits in another place than history says; it would {_words(removed, added)}"
             file = self._first_difference(merge.tree, seen.by_text)
-            return _Try(Result(patch=title, outcome=Outcome.LOST_LINES, file=file, detail=detail), merge.tree)
+            return _Try(DriftResult(patch=title, outcome=DriftOutcome.LOST_LINES, file=file, detail=detail), merge.tree)
         return self._misplaced(seen, seen.by_text) or _Try(
-            Result(patch=title, outcome=outcome, detail=detail), seen.by_text
+            DriftResult(patch=title, outcome=outcome, detail=detail), seen.by_text
         )
 
     def _text_does_not_fit(self, seen: _Seen) -> _Try:
@@ -137,11 +137,13 @@ class Prober:
             return self._merged(seen)
         failure = classify(patch.name, patch.data, seen.said, reverses=merge.clean or self._reverses(patch))
         deleted = [paths[0] for kind, paths in merge.notes if "modify/delete" in kind and paths]
-        if deleted and failure.kind is Kind.CONFLICT:
-            failure = Failure(failure.patch, Kind.TARGET_DELETED, file=deleted[0], detail="not in that tree")
-        elif failure.kind is Kind.TARGET_DELETED:
+        if deleted and failure.kind is FailureKind.CONFLICT:
+            failure = ApplyFailure(
+                failure.patch, FailureKind.TARGET_DELETED, file=deleted[0], detail="not in that tree"
+            )
+        elif failure.kind is FailureKind.TARGET_DELETED:
             failure = replace(failure, detail="not in that tree")
-        elif failure.kind is Kind.CONFLICT and merge.files:
+        elif failure.kind is FailureKind.CONFLICT and merge.files:
             failure = replace(failure, detail=f"{failure.detail}; by history: {_few(merge.files)}".removeprefix("; "))
         return _Try(_of_failure(patch, failure), seen.tree)
 
@@ -151,14 +153,14 @@ class Prober:
         if lost or restored:
             file = self._first_difference(seen.tree, merge.tree)
             detail = f"the merge would {_words(lost, restored)}"
-            return _Try(Result(patch=title, outcome=Outcome.LOST_LINES, file=file, detail=detail), seen.tree)
+            return _Try(DriftResult(patch=title, outcome=DriftOutcome.LOST_LINES, file=file, detail=detail), seen.tree)
         if wrong := self._misplaced(seen, merge.tree):
             return wrong
         details = [f"{missing} of its lines are upstream already"] if missing else []
         changed = self.repository.line("diff-tree", "-r", "--name-only", seen.tree, merge.tree).splitlines()
         if elsewhere := sorted(set(changed) - set(seen.parsed.paths())):
             details.append(f"follows a rename to {_few(tuple(elsewhere))}")
-        return _Try(Result(patch=title, outcome=Outcome.MERGED, detail="; ".join(details)), merge.tree)
+        return _Try(DriftResult(patch=title, outcome=DriftOutcome.MERGED, detail="; ".join(details)), merge.tree)
 
     def _misplaced(self, seen: _Seen, new: str) -> _Try | None:
         """A result whose lines went from another function than the patch was made for."""
@@ -173,7 +175,7 @@ class Prober:
             return None
         (item, section), more = wrong[0], f" and {len(wrong) - 1} more" if wrong[1:] else ""
         detail = f"it would drop {item.line.strip()!r} of '{item.section}'{more}, but was made for '{section}'"
-        return _Try(Result(patch=title, outcome=Outcome.LOST_LINES, file=item.path, detail=detail), seen.tree)
+        return _Try(DriftResult(patch=title, outcome=DriftOutcome.LOST_LINES, file=item.path, detail=detail), seen.tree)
 
     def _reader(self, tree: str) -> sections.Read:
         files = self.repository.files(tree)
@@ -223,10 +225,10 @@ def _words(lost: Counter[str], restored: Counter[str]) -> str:
     return " and ".join(parts) or "change other lines"
 
 
-def _of_failure(patch: Patch, failure: Failure) -> Result:
-    return Result(
+def _of_failure(patch: Patch, failure: ApplyFailure) -> DriftResult:
+    return DriftResult(
         patch=patch.title,
-        outcome=Outcome(str(failure.kind)),
+        outcome=DriftOutcome(str(failure.kind)),
         file=failure.file,
         hunk=failure.hunk,
         hunks=failure.hunks,

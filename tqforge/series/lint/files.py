@@ -50,7 +50,7 @@ def series_and_folder_agree(subject: Subject) -> Iterator[Finding]:
     listed = {patch.name for patch in subject.series.patches}
     if not listed:
         yield Finding("", f"the series of base '{subject.base}' is empty", "Export at least one patch.")
-    for path in sorted(subject.shelf.folder.iterdir()):
+    for path in sorted(subject.paths.folder.iterdir()):
         if path.name in listed or path.name in _ALLOWED:
             continue
         if path.suffix == SUFFIX:
@@ -63,12 +63,12 @@ def series_and_folder_agree(subject: Subject) -> Iterator[Finding]:
 
 def lock_agrees(subject: Subject) -> Iterator[Finding]:
     """The lock names exactly these files."""
-    entry = lock.read(subject.shelf.lock).bases.get(subject.base)
+    entry = lock.read(subject.paths.lock).bases.get(subject.base)
     if entry is None:
         yield Finding("", f"the lock has no entry for base '{subject.base}'", "Run `tqforge patch apply --write-lock`.")
         return
     try:
-        lock.check_series(entry, subject.series, subject.shelf.lock)
+        lock.check_series(entry, subject.series, subject.paths.lock)
     except ConfigError as error:
         yield Finding("", error.what, error.remedy)
 

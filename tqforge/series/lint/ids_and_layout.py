@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from tqforge.core import tq3_0
-from tqforge.series.lint.subject import Deferred, Finding, Rule, Subject, Tree
+from tqforge.series.lint.subject import Finding, Rule, Skipped, SourceTree, Subject
 
 HEADER, COMMON, GGUF_CONSTANTS = "ggml/include/ggml.h", "ggml/src/ggml-common.h", "gguf-py/gguf/constants.py"
 _ENUMS = ("ggml_type", "ggml_ftype", "llama_ftype")
@@ -43,17 +43,17 @@ def _number(text: str, known: dict[str, int]) -> int:
     return known[text] if text in known else int(text, 0)
 
 
-def new_values(before: Tree, after: Tree, enum: str) -> dict[str, int]:
+def new_values(before: SourceTree, after: SourceTree, enum: str) -> dict[str, int]:
     """Members that the series adds to an enum, COUNT left out."""
     old = enum_values(before.read(_HEADERS[enum]) or "", enum)
     new = enum_values(after.read(_HEADERS[enum]) or "", enum)
     return {name: value for name, value in new.items() if name not in old and not name.endswith("COUNT")}
 
 
-def ids_are_free(subject: Subject) -> Iterator[Finding | Deferred]:
+def ids_are_free(subject: Subject) -> Iterator[Finding | Skipped]:
     """New enum values collide with nothing: the base, the newest upstream at hand, known forks, upstream's next ids."""
     if subject.before is None or subject.after is None:
-        yield Deferred(subject.no_tree)
+        yield Skipped(subject.no_tree)
         return
     for enum in _ENUMS:
         for name, value in new_values(subject.before, subject.after, enum).items():
@@ -78,7 +78,7 @@ def _collisions(subject: Subject, enum: str, name: str, value: int) -> Iterator[
             yield Finding("", f"{name} = {value} is a type of {fork.name}", remedy)
 
 
-def _count_is_last(after: Tree) -> Iterator[Finding]:
+def _count_is_last(after: SourceTree) -> Iterator[Finding]:
     values = enum_values(after.read(HEADER) or "", "ggml_type")
     count = values.pop("GGML_TYPE_COUNT", None)
     if values and count != max(values.values()) + 1:
@@ -115,10 +115,10 @@ def _evaluate(expression: str) -> int:
     return total
 
 
-def layouts_agree(subject: Subject) -> Iterator[Finding | Deferred]:
+def layouts_agree(subject: Subject) -> Iterator[Finding | Skipped]:
     """The block has one layout in C, Metal, gguf-py and the NumPy reference."""
     if subject.after is None:
-        yield Deferred(subject.no_tree)
+        yield Skipped(subject.no_tree)
         return
     common = subject.after.read(COMMON) or ""
     fields = block_layout(common, "tq3_0")

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from tqforge.series.lint.ids_and_layout import HEADER, enum_values, new_values
-from tqforge.series.lint.subject import Deferred, Finding, Rule, Subject, Tree
+from tqforge.series.lint.subject import Finding, Rule, Skipped, SourceTree, Subject
 from tqforge.series.lint.supports_op.interpreter import Machine
 from tqforge.series.lint.supports_op.parser import CError, Node, parse_function
 from tqforge.series.lint.supports_op.tuning import Variants
@@ -26,7 +26,7 @@ _BLOCK = 32
 _REMEDY = "Add the instantiation, or let supports_op say no."
 
 
-def kernel_names(tree: Tree) -> set[str]:
+def kernel_names(tree: SourceTree) -> set[str]:
     """The names of all kernels, from the kernel sources of whatever layout."""
     names: set[str] = set()
     for path in tree.names(FOLDER):
@@ -45,7 +45,7 @@ def _tensor(kind: str, size: int = 256, sources: Iterable[Any] = (), op: str = "
     return {"type": kind, "ne": [size, 32, 8, 1], "nb": [1, size, size, size], "src": padded, "op": op}
 
 
-def is_stored(tree: Tree, kind: str) -> bool:
+def is_stored(tree: SourceTree, kind: str) -> bool:
     """False for a type that only carries the second operand of dot products (as Q8_K): no tensor is ever of it."""
     entry = re.search(rf"\[{kind}\]\s*=\s*\{{(.*?)\n    \}},", tree.read(TRAITS) or "", re.DOTALL)
     return entry is None or ".to_float" in entry[1]
@@ -151,16 +151,16 @@ def _others(answers: Answers, kind: str, ops: list[str]) -> Iterator[tuple[str, 
                 yield f"{op.removeprefix('GGML_OP_')} with {short(kind)} as first source", [kernel]
 
 
-def advertised_is_instantiated(subject: Subject) -> Iterator[Finding | Deferred]:
+def advertised_is_instantiated(subject: Subject) -> Iterator[Finding | Skipped]:
     """Run supports_op over every operation, type pair and head size, and look for the kernels."""
     if subject.before is None or subject.after is None:
-        yield Deferred(subject.no_tree)
+        yield Skipped(subject.no_tree)
         return
     new = new_values(subject.before, subject.after, "ggml_type")
     kinds = [name for name in new if name.startswith("GGML_TYPE_") and is_stored(subject.after, name)]
     device, header = subject.after.read(DEVICE), subject.after.read(HEADER) or ""
     if device is None or not kinds:
-        yield Deferred(f"{DEVICE} is not in the tree" if device is None else "the series adds no type")
+        yield Skipped(f"{DEVICE} is not in the tree" if device is None else "the series adds no type")
         return
     try:
         answers = Answers(device, subject.after.read(DISPATCH) or "", subject.after.read(TUNING) or "")
@@ -173,7 +173,7 @@ def advertised_is_instantiated(subject: Subject) -> Iterator[Finding | Deferred]
                 if name not in kernels:
                     yield Finding("", f"Metal's supports_op allows {what}, but there is no {name}", _REMEDY)
     except CError as error:
-        yield Deferred(f"supports_op cannot be read: {error}")
+        yield Skipped(f"supports_op cannot be read: {error}")
 
 
 RULES: tuple[tuple[str, Rule], ...] = (("metal-kernels", advertised_is_instantiated),)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from test_lint import KERNELS, findings, patched
+from lint_series import KERNELS, findings, patched
 
 from tqforge.series.lint import kernels
 from tqforge.series.lint.supports_op.parser import CError
