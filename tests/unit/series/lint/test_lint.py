@@ -11,8 +11,6 @@ from lint_series import BLOCK, ENUM, GOOD, KERNELS, OPS, SUPPORTS, FakeTree, fin
 from tqforge.series import lint, series
 from tqforge.series.lint import ids_and_layout
 from tqforge.series.lint import kernels as metal
-from tqforge.series.lint.supports_op.interpreter import Machine
-from tqforge.series.lint.supports_op.parser import CError, parse_function
 
 #: What is changed in the good patch, and the one finding it gives.
 BAD: dict[str, tuple[str, str, str]] = {
@@ -157,38 +155,3 @@ def test_a_type_that_no_tensor_has_needs_no_kernels() -> None:
     assert not metal.is_stored(FakeTree({metal.TRAITS: entry.format("")}), "GGML_TYPE_Q8_TQ3")
     stored = entry.format("        .to_float = f,\n")
     assert metal.is_stored(FakeTree({metal.TRAITS: stored}), "GGML_TYPE_Q8_TQ3")
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        (
-            (
-                "int f(int a) {\n int s = 0;\n for (int i = 0; i < 4; i++) { if (i == a) { continue; } s = s + i; }"
-                " return s;\n}\n"
-            ),
-            4,
-        ),
-        (
-            (
-                "int f(int a) {\n switch (a) { case 1: return 5; case 2: case 3: break; default: return 7; }"
-                " return 9 - -a;\n}\n"
-            ),
-            11,
-        ),
-        ("int f(int a) {\n const size_t b = (size_t) a % 2; return !b ? 10 : a >= 2 && g(a);\n}\n", 10),
-    ],
-)
-def test_the_machine(text: str, value: int) -> None:
-    assert Machine({}).run(parse_function(text, "f"), {"a": 2}) == value
-
-
-def test_the_machine_refuses_what_it_does_not_know() -> None:
-    with pytest.raises(CError, match="there is no function"):
-        parse_function("", "f")
-    with pytest.raises(CError, match="without a return"):
-        Machine({}).run(parse_function("int f(int a) {\n a = 1;\n}\n", "f"), {"a": 2})
-    with pytest.raises(CError, match="does not end"):
-        Machine({}).run(
-            parse_function("int f(int a) {\n for (;a;) { }\n}\n".replace("(;a;)", "(int i = 1; i; i)"), "f"), {}
-        )
