@@ -87,7 +87,7 @@ def test_partly_upstream(toy: Toy, probe: Probe) -> None:
     half = QUANTS.replace("int line_30;\n", "int line_30;\nint added;\n")
     found = probe(toy.variant("v2", {"src/quants.c": half}))
     assert outcomes(found) == ["merged"]
-    assert found[0]["detail"] == "1 of its lines are upstream already"
+    assert found[0]["detail"] == "upstream already contains 1 of its lines"
 
 
 def test_conflict_names_file_and_hunk(toy: Toy, probe: Probe) -> None:
@@ -144,7 +144,7 @@ def test_a_text_that_fits_in_the_wrong_place(tmp_path: Path, monkeypatch: pytest
     result = json.loads((toy.root / "report/drift.json").read_text())["snapshots"][0]["results"][0]
     assert result["outcome"] == DriftOutcome.LOST_LINES
     assert result["file"] == "src/same.c"
-    assert "another place than history says" in result["detail"]
+    assert "applies in the wrong place" in result["detail"]
 
 
 def test_an_auto_merge_that_changes_upstream_lines_without_a_mark(toy: Toy, probe: Probe) -> None:
@@ -153,7 +153,7 @@ def test_an_auto_merge_that_changes_upstream_lines_without_a_mark(toy: Toy, prob
     shorter = QUANTS.replace("".join(f"int line_{number};\n" for number in range(27, 35)), "")
     found = probe(toy.variant("v2", {"src/quants.c": shorter, ".gitattributes": "*.c merge=union\n"}))
     assert outcomes(found) == ["lost upstream lines"]
-    assert "bring back or repeat" in str(found[0]["detail"])
+    assert "restore or duplicate" in str(found[0]["detail"])
 
 
 def test_an_auto_merge_that_drops_upstream_lines_without_a_mark(
@@ -171,7 +171,7 @@ def test_an_auto_merge_that_drops_upstream_lines_without_a_mark(
     assert drift.run(context, [str(target)], patches=toy.paths.folder, out=toy.root / "report") == 1
     result = json.loads((toy.root / "report/drift.json").read_text())["snapshots"][0]["results"][0]
     assert result["outcome"] == DriftOutcome.LOST_LINES
-    assert "it would drop 'step_3();' of 'void theirs() {', but was made for 'void ours() {'" in result["detail"]
+    assert "it would remove 'step_3();' from 'void theirs() {', but was made for 'void ours() {'" in result["detail"]
 
 
 def test_a_line_that_moved_with_its_function_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""One patch file in mail format: parse and write, without git. `write(parse(text)) == text` for a canonical file."""
+"""Parse and write a patch file in mail format, without git. A canonical file survives the round trip unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SEPARATOR = "---"
 
 
 class PatchFormatError(ValueError):
-    """The text is not a well-formed patch; `line` is where."""
+    """The text is not a well-formed patch; `line` is the place."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(f"line {line}: {message}")
@@ -34,7 +34,7 @@ class Hunk:
     lines: tuple[str, ...]
 
     def changed(self, sign: str) -> list[str]:
-        """The lines that the hunk adds (`+`) or removes (`-`), without their sign."""
+        """Return the lines that the hunk adds (`+`) or removes (`-`), without the sign."""
         return [line[1:] for line in self.lines if line.startswith(sign)]
 
     def header(self) -> str:
@@ -45,7 +45,7 @@ class Hunk:
 
 @dataclass(frozen=True)
 class FileDiff:
-    """The change of one file. `head` holds the lines from `diff --git` up to the first hunk."""
+    """The change of one file. `head` holds the lines from `diff --git` to the first hunk."""
 
     head: tuple[str, ...]
     hunks: tuple[Hunk, ...] = ()
@@ -92,7 +92,7 @@ class FileDiff:
 
 @dataclass(frozen=True)
 class PatchFile:
-    """A parsed patch. `head` is all text before the first `diff --git` line, `tail` what follows the last hunk."""
+    """A parsed patch. `head` is all text before the first `diff --git` line, `tail` all after the last hunk."""
 
     head: tuple[str, ...]
     files: tuple[FileDiff, ...]
@@ -110,7 +110,7 @@ class PatchFile:
         return _trailers(self.body)
 
     def trailer(self, key: str) -> str:
-        """The value of a trailer, empty when it is not there."""
+        """Return the value of a trailer, empty without one."""
         return next((value for name, value in self.trailers if name == key), "")
 
     def paths(self) -> list[str]:
@@ -156,7 +156,7 @@ def parse(text: str) -> PatchFile:
 
 
 def parse_diff(text: str) -> tuple[FileDiff, ...]:
-    """The files of a bare `git diff`. Raises PatchFormatError."""
+    """Parse the output of `git diff`. Raises PatchFormatError."""
     return _files(text.split("\n"), 0)[0]
 
 
@@ -169,7 +169,7 @@ def _files(lines: list[str], place: int) -> tuple[tuple[FileDiff, ...], int]:
 
 
 def write(patch: PatchFile) -> str:
-    """The text of a patch."""
+    """Return the text of a patch."""
     return "".join(f"{line}\n" for line in _lines(patch))
 
 
@@ -184,7 +184,7 @@ def _lines(patch: PatchFile) -> Iterator[str]:
 
 
 def _message(head: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Mail headers (folded lines joined) and the commit message below them."""
+    """Return the mail headers (folded lines joined) and the commit message."""
     if not head or not head[0].startswith("From "):
         raise PatchFormatError("not in mail format: the first line is not 'From <id> <date>'", 1)
     headers: dict[str, str] = {}
@@ -243,7 +243,7 @@ def _hunk(lines: list[str], start: int) -> tuple[Hunk, int]:
 
 
 def net_lines(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
-    """Removed and added lines of a diff; a line that is both cancels out, blank lines do not count."""
+    """Count the removed and the added lines of a diff; moved lines cancel out, blank lines do not count."""
     lines = list(lines)
     removed = Counter(line[1:].rstrip("\r") for line in lines if line.startswith("-") and not line.startswith("--- "))
     added = Counter(line[1:].rstrip("\r") for line in lines if line.startswith("+") and not line.startswith("+++ "))

@@ -1,4 +1,4 @@
-"""`tqforge patch drift`: what becomes of each patch on other states of llama.cpp. The user's files are only read."""
+"""`tqforge patch drift`: check whether the series applies to other llama.cpp versions; local folders are only read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(
     patches: Path | None = None,
     out: Path | None = None,
 ) -> int:
-    """Try the series on each target; 1 when a patch breaks on one of them."""
+    """Try the series on each target; return 1 when a patch breaks on one of them."""
     base = load_base(base_name)
     with ctx.workspace.lock("tqforge patch drift"):
         drift = _probe(ctx, base, SeriesPaths.of(base.name, patches), targets)
@@ -69,7 +69,7 @@ def _probe(ctx: Context, base: Base, paths: SeriesPaths, targets: Sequence[str])
 
 
 def _show(ctx: Context, drift: Drift) -> None:
-    table = Table(title=f"series of {drift.base.name} ({drift.base.title})")
+    table = Table(title=f"series for {drift.base.name} ({drift.base.title})")
     for name in ("patch", *(snapshot.label for snapshot in drift.snapshots), "first breaking"):
         table.add_column(name, overflow="fold")
     for place, patch in enumerate(drift.patches):

@@ -1,4 +1,4 @@
-"""What can become of a patch on another state of llama.cpp."""
+"""The result of a patch on another version of llama.cpp."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class DriftOutcome(StrEnum):
-    """What becomes of one patch."""
+    """Whether and how a patch applies."""
 
     CLEAN = "clean"
     MOVED = "moved"
@@ -32,12 +32,12 @@ class DriftResult:
     hunk: int = 0
     hunks: int = 0
     detail: str = ""
-    needs: tuple[str, ...] = ()  # earlier patches that failed and without which this one cannot apply
+    needs: tuple[str, ...] = ()  # earlier patches that failed and that this one depends on
 
     @property
     def breaking(self) -> bool:
         return self.outcome in BREAKING
 
     def place(self) -> str:
-        """File and hunk, for a table."""
+        """Return file and hunk, for a table."""
         return f"{self.file}, hunk {self.hunk} of {self.hunks}" if self.hunk else self.file

@@ -15,7 +15,7 @@ from tqforge.series.lint import kernels as metal
 #: What is changed in the good patch, and the one finding it gives.
 BAD: dict[str, tuple[str, str, str]] = {
     "no guard": ("Guard: test-thing all\n", "", "'Guard:' is missing"),
-    "other name": ("Patch-Name: ggml-thing", "Patch-Name: ggml-other", "does not agree with the file name"),
+    "other name": ("Patch-Name: ggml-thing", "Patch-Name: ggml-other", "does not match the file name"),
     "subject": ("ggml : add a thing", "Add a thing", "is not 'area : what'"),
     "white space only": (" int a;\n+int thing;\n", "-int a;\n+int  a;\n+\n", "only white space in ggml/src/ggml.c"),
     "binary": (
@@ -56,7 +56,7 @@ def test_series_folder_and_lock_agree(tmp_path: Path) -> None:
     (subject.paths.folder / "notes.txt").write_text("x")
     subject.paths.lock.write_text("schema = 1\n")
     text = "\n".join(item.message for item in lint.check(subject)[0])
-    for message in ("not in the series", "is no part of a series", "the lock has no entry"):
+    for message in ("not in the series", "does not belong to a series", "the lock has no entry"):
         assert message in text
     (subject.paths.folder / "series").write_text("")
     empty = replace(subject, series=series.load(subject.paths.folder))
@@ -65,7 +65,7 @@ def test_series_folder_and_lock_agree(tmp_path: Path) -> None:
 
 def test_a_name_without_scope(tmp_path: Path) -> None:
     text = GOOD.replace("ggml-thing", "other-thing")
-    assert "declares no scope" in lint.check(make(tmp_path, text, "other-thing"))[0][0].message
+    assert "has no scope" in lint.check(make(tmp_path, text, "other-thing"))[0][0].message
 
 
 def test_a_good_tree(tmp_path: Path) -> None:
