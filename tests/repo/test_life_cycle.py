@@ -43,7 +43,7 @@ class Bench:
         head = repository.resolve("HEAD")
         first = exporting.base_of(repository, head, self.toy.base.tree)
         exported = exporting.export_commits(repository, first, head)
-        return exporting.compare(repository, series.load(self.folder), exported)
+        return exporting.compare(series.load(self.folder), exported)
 
 
 @pytest.fixture
@@ -105,6 +105,19 @@ def test_keep_shifted_leaves_alone_what_only_shifted(bench: Bench) -> None:
     export.run(bench.ctx, patches=bench.folder)
     assert bench.files()["three.patch"] != before["three.patch"]
     assert bench.check() == 0
+
+
+def test_a_change_of_white_space_is_a_change(bench: Bench) -> None:
+    """`git patch-id` ignores white space: by it alone, the export would take the commit for the old patch."""
+    bench.apply(write_lock=True)
+    source = bench.checkout / "src/cache.cpp"
+    source.write_text(source.read_text().replace("cache line twenty\n", "cache line twen ty\n"))
+    git(bench.checkout, "commit", "-q", "-a", "--fixup=:/Patch-Name: two")
+    git(bench.checkout, "-c", "sequence.editor=true", "rebase", "-q", "-i", "--autosquash", "refs/tqforge/base")
+    assert [str(kind) for kind in bench.differences().values()] == ["same", "changed", "same"]
+    export.run(bench.ctx, patches=bench.folder, keep_shifted=True)
+    assert "cache line twen ty" in (bench.folder / "two.patch").read_text()
+    assert "cache line twen ty" in source.read_text()
 
 
 def test_export_refuses_what_is_in_no_commit(bench: Bench) -> None:

@@ -15,8 +15,8 @@ from tqforge.adapters.git import Repository
 from tqforge.errors import ConfigError, PatchError
 from tqforge.series import apply
 from tqforge.series.lock import SeriesPaths
-from tqforge.series.patchfile import parse
-from tqforge.series.series import SERIES, SUFFIX, Series, load, names
+from tqforge.series.patchfile import PatchFile, PatchFormatError, parse
+from tqforge.series.series import SERIES, SUFFIX, Patch, Series, load, names
 from tqforge.series.trailers import NAME
 
 _FORMAT = (
@@ -108,31 +108,35 @@ def _named(data: bytes, commit: str) -> Exported:
     return Exported(title + SUFFIX, data, commit)
 
 
-def compare(repository: Repository, series: Series, exported: Sequence[Exported]) -> dict[str, Difference]:
+def compare(series: Series, exported: Sequence[Exported]) -> dict[str, Difference]:
     """Return by file name how the commits differ from the files on disk, in the order of the commits."""
     present = {patch.name: patch for patch in series.patches}
-    result: dict[str, Difference] = {}
-    for item in exported:
-        old = present.get(item.name)
-        if old is None:
-            result[item.name] = Difference.NEW
-        elif old.data == item.data:
-            result[item.name] = Difference.SAME
-        elif repository.patch_id(old.text) != repository.patch_id(item.text):
-            result[item.name] = Difference.CHANGED
-        elif _message(old.text) != _message(item.text):
-            result[item.name] = Difference.MESSAGE
-        else:
-            result[item.name] = Difference.SHIFTED
+    result = {item.name: _difference(present.get(item.name), item) for item in exported}
     return result | {name: Difference.REMOVED for name in present if name not in result}
 
 
-def _message(text: str) -> object:
+def _difference(old: Patch | None, new: Exported) -> Difference:
+    if old is None:
+        return Difference.NEW
+    if old.data == new.data:
+        return Difference.SAME
     try:
-        patch = parse(text)
-    except ValueError:
-        return text
-    return (patch.headers, patch.body)
+        before, after = parse(old.text), parse(new.text)
+    except PatchFormatError:
+        return Difference.CHANGED
+    if _change(before) != _change(after):
+        return Difference.CHANGED
+    if (before.headers, before.body) != (after.headers, after.body):
+        return Difference.MESSAGE
+    return Difference.SHIFTED
+
+
+def _change(patch: PatchFile) -> list[tuple[list[str], list[tuple[str, ...]]]]:
+    """Return the change without positions and index ids. Unlike `git patch-id`, white space counts."""
+    return [
+        ([line for line in diff.head if not line.startswith("index ")], [hunk.lines for hunk in diff.hunks])
+        for diff in patch.files
+    ]
 
 
 def write(theirs: Repository, tree: str, paths: SeriesPaths, head: str, *, keep_shifted: bool = False) -> list[str]:
@@ -149,7 +153,7 @@ def write(theirs: Repository, tree: str, paths: SeriesPaths, head: str, *, keep_
             where=str(paths.folder),
             remedy="Work in a clone of tqforge, or name a folder of your own with --patches.",
         )
-    differences = compare(theirs, load(paths.folder), exported)
+    differences = compare(load(paths.folder), exported)
     return _write_series(paths.folder, exported, differences, keep_shifted=keep_shifted)
 
 
@@ -158,7 +162,7 @@ def check(repository: Repository, base_commit: str, series: Series) -> dict[str,
     with apply.temporary_worktree(repository, "check", base_commit) as work:
         apply.commit_series(repository, work, series)
         exported = export_commits(work, base_commit, work.resolve("HEAD"))
-    return compare(repository, series, exported)
+    return compare(series, exported)
 
 
 def _write_series(
