@@ -43,7 +43,7 @@ def prepare(
     if write_lock:
         lock.record(paths.lock, base.name, base.tree, applied)
     elif entry:
-        lock.check_trees(entry, applied, paths.lock)
+        lock.check_trees(entry, base.tree, applied, paths.lock)
     head = applied[-1].commit if applied else base_commit
     apply.move(repository, head)
     tree = applied[-1].tree if applied else base.tree

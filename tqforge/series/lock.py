@@ -122,8 +122,14 @@ def check_series(entry: LockedBase, series: Series, where: Path) -> None:
     )
 
 
-def check_trees(entry: LockedBase, patches: Sequence[AppliedPatch], where: Path) -> None:
-    """Check that the applied patches give the locked trees. Raises IntegrityError for the first difference."""
+def check_trees(entry: LockedBase, tree: str, patches: Sequence[AppliedPatch], where: Path) -> None:
+    """Check that a base and its patches give the locked trees. Raises IntegrityError for the first difference."""
+    if entry.tree != tree:
+        raise IntegrityError(
+            f"The lock was written for a base with tree {entry.tree}, this base has {tree}.",
+            where=str(where),
+            remedy="If the base was changed on purpose, run `tqforge patch apply --write-lock`.",
+        )
     for locked, applied in zip(entry.patches, patches, strict=True):
         if (locked.tree, locked.patch_id) != (applied.tree, applied.patch_id):
             raise IntegrityError(

@@ -1,10 +1,10 @@
-"""Parse and write a patch file in mail format, without git. A canonical file survives the round trip unchanged."""
+"""Parse a patch file in mail format, without git."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$")
@@ -36,11 +36,6 @@ class Hunk:
     def changed(self, sign: str) -> list[str]:
         """Return the lines that the hunk adds (`+`) or removes (`-`), without the sign."""
         return [line[1:] for line in self.lines if line.startswith(sign)]
-
-    def header(self) -> str:
-        return (
-            f"@@ -{_range(self.old_start, self.old_count)} +{_range(self.new_start, self.new_count)} @@{self.section}"
-        )
 
 
 @dataclass(frozen=True)
@@ -82,13 +77,6 @@ class FileDiff:
     def mode_change(self) -> bool:
         return _has(self.head, "old mode ")
 
-    @property
-    def index(self) -> tuple[str, str] | None:
-        """The blob ids before and after."""
-        found = _path(self.head, "index ")
-        old, dots, new = found.split(" ")[0].partition("..")
-        return (old, new) if dots else None
-
 
 @dataclass(frozen=True)
 class PatchFile:
@@ -115,10 +103,6 @@ class PatchFile:
 
     def paths(self) -> list[str]:
         return [diff.path for diff in self.files]
-
-
-def _range(start: int, count: int) -> str:
-    return str(start) if count == 1 else f"{start},{count}"
 
 
 def _has(lines: tuple[str, ...], prefix: str) -> bool:
@@ -166,21 +150,6 @@ def _files(lines: list[str], place: int) -> tuple[tuple[FileDiff, ...], int]:
         diff, place = _file(lines, place)
         files.append(diff)
     return tuple(files), place
-
-
-def write(patch: PatchFile) -> str:
-    """Return the text of a patch."""
-    return "".join(f"{line}\n" for line in _lines(patch))
-
-
-def _lines(patch: PatchFile) -> Iterator[str]:
-    yield from patch.head
-    for diff in patch.files:
-        yield from diff.head
-        for hunk in diff.hunks:
-            yield hunk.header()
-            yield from hunk.lines
-    yield from patch.tail
 
 
 def _message(head: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -108,8 +108,11 @@ def test_what_the_lock_holds_a_series_to(tmp_path: Path) -> None:
             lock.check_series(LockedBase(tree=ID, final=ID, patches=patches), loaded, tmp_path)
     with pytest.raises(IntegrityError, match=rf"After b\.patch the tree is {OTHER}"):
         lock.check_trees(
-            LockedBase(tree=ID, final=ID, patches=good), [applied("a.patch"), applied("b.patch", OTHER)], tmp_path
+            LockedBase(tree=ID, final=ID, patches=good), ID, [applied("a.patch"), applied("b.patch", OTHER)], tmp_path
         )
+    with pytest.raises(IntegrityError, match=f"for a base with tree {ID}, this base has {OTHER}") as caught:
+        lock.check_trees(LockedBase(tree=ID, final=ID, patches=good), OTHER, [], tmp_path)
+    assert "--write-lock" in caught.value.remedy
 
 
 def test_the_shipped_lock_belongs_to_the_shipped_series() -> None:
