@@ -1,4 +1,4 @@
-"""What of a recorded run of single ops counts for a pull request."""
+"""Which rows of stage ops count as evidence for a pull request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN = OpsRow(backend="Metal host, watched", op="x", passed=9, failed=0, unsuppor
 @pytest.mark.parametrize(
     ("rows", "met", "word"),
     [
-        ((CPU, HOST, OWN), False, "Metal kernels ran on the host alone"),
+        ((CPU, HOST, OWN), False, "Metal kernels ran only on the emulator"),
         ((CPU, METAL), True, "CPU, Metal"),
         ((HOST,), False, "recorded: none"),
     ],
