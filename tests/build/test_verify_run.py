@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -161,21 +160,14 @@ def test_a_child_that_hangs_is_ended(native: Native, tmp_path: Path) -> None:
 def test_sigsegv_in_the_middle_leaves_a_whole_report(
     native: Native, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    children: list[Child] = []
-    original = Child.__init__
+    original = Child.ask
 
-    def remember(self: Child, **words: Any) -> None:
-        original(self, **words)
-        children.append(self)
+    def ask(self: Child, request: Any, **words: Any) -> Any:
+        if self.stage == "needle" and isinstance(request, Extend):
+            os.kill(self.pid, signal.SIGSEGV)
+        return original(self, request, **words)
 
-    monkeypatch.setattr(Child, "__init__", remember)
-
-    def kill_when_needle_runs() -> None:
-        while not (children and children[-1].stage == "needle" and children[-1].busy):
-            time.sleep(0.01)
-        os.kill(children[-1].pid, signal.SIGSEGV)
-
-    threading.Thread(target=kill_when_needle_runs, daemon=True).start()
+    monkeypatch.setattr(Child, "ask", ask)
     code, report = run(native, tmp_path, replace(SMALL, stages=("needle", "quality")))
     stages = {stage["name"]: stage for stage in report["stages"]}
     assert code == 23

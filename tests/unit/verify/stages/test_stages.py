@@ -47,14 +47,8 @@ def cache_reply(tq3_bytes: int = 14) -> CacheReport:
 
     tensors = [tensor(f"cache_k_l{layer}", "q8_0", 34) for layer in range(2)]
     tensors += [tensor(f"cache_v_l{layer}", "tq3_0", tq3_bytes) for layer in range(2)]
-    return CacheReport(
-        tensors=tuple(tensors),
-        buffers=sum(t.bytes for t in tensors),
-        cells=256,
-        rotation={},
-        saved_blocks=0,
-        peak_rss=1,
-    )
+    size = sum(one.bytes for one in tensors)
+    return CacheReport(tensors=tuple(tensors), buffers=size, cells=256, rotation={}, saved_blocks=0, peak_rss=1)
 
 
 def test_memory_is_equal_to_the_byte_or_failed() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -100,11 +99,9 @@ class Worker:
         return self.engine.report()
 
     def _tokenize(self, request: model.Tokenize, _tick: Tick) -> model.TokenLists:
-        found = [
-            tuple(self.engine.tokenize(text, add_special=False, parse_special=request.special))
-            for text in request.texts
-        ]
-        return model.TokenLists(tokens=tuple(found))
+        texts, special = request.texts, request.special
+        found = (self.engine.tokenize(text, add_special=False, parse_special=special) for text in texts)
+        return model.TokenLists(tokens=tuple(map(tuple, found)))
 
     def _open(self, request: model.Open, _tick: Tick) -> model.Opened:
         self.engine.open(request.spec)
@@ -137,7 +134,7 @@ class Worker:
                 buffers=probe.buffers(),
                 cells=self.engine.cells(),
                 rotation=self.native.log.rotation(),
-                peak_rss=peak_rss(),
+                peak_rss=buffers.peak_rss(),
             )
         finally:
             self.engine.close_context()
@@ -166,8 +163,8 @@ class Worker:
         engine.open(request.spec)
         try:
             seen = buffers.read(self.native.log.lines)
-            return cache.Reserved(cells=engine.cells(), caches=tuple(seen.caches), weights=seen.weights,
-                                  compute=seen.compute)  # fmt: skip
+            sizes = {"weights": seen.weights, "compute": seen.compute}
+            return cache.Reserved(cells=engine.cells(), caches=tuple(seen.caches), **sizes)
         finally:
             engine.close_context()
 
@@ -217,12 +214,6 @@ class Worker:
             self._bench = None
             timing.unpin(self._cpus)
         return Done()
-
-
-def peak_rss() -> int:
-    """Return the largest resident size of this process so far, in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
 
 
 def serve(requests: TextIO, replies: TextIO) -> None:

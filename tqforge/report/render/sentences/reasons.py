@@ -25,8 +25,8 @@ def sentence(fact: Fact) -> str:
 
 
 def reasons(found: Iterable[Fact]) -> str:
-    """Join the reasons of a status, without a full stop."""
-    return "; ".join(say(fact).rstrip(".") for fact in found)
+    """Return the reasons of a status as sentences."""
+    return " ".join(map(say, found))
 
 
 @say.register

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import resource
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -37,3 +39,9 @@ def read(lines: Iterable[str]) -> Buffers:
     found.weights = sum(size for (_, kind), size in sizes.items() if kind == "model")
     found.compute = sum(size for (_, kind), size in sizes.items() if kind != "model")
     return found
+
+
+def peak_rss() -> int:
+    """Return the largest resident size of this process so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
