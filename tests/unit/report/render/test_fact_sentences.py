@@ -83,8 +83,8 @@ SENTENCES: list[tuple[Fact, str]] = [
     (
         facts.NeedlesFound(TQ3_0, Tally(2, 1, 0, 1, 1, 0.8), interval(0.5)),
         (
-            "tq3_0/tq3_0 found 2 of 3 needles (67 %, 95 % interval 44 to 53 %); "
-            "1 found in part, 1 inconclusive because f16 itself missed and 1 error."
+            "tq3_0/tq3_0 found 2 of 3 needles (67%, 95% interval 44 to 53%); "
+            "1 partly found, 1 inconclusive because f16 itself missed and 1 error."
         ),
     ),
     (facts.NeedlesFound(TQ3_0, Tally(errors=2), None), "none of 2 needles could be judged; 2 errors."),
@@ -112,12 +112,12 @@ SENTENCES: list[tuple[Fact, str]] = [
     (facts.BetterKeys(quality_row(MIXED, kl=interval(0)), quality_row(TQ3_0)), "has a KL far below tq3_0/tq3_0"),
     (
         facts.Slow(TQ3_0, F16, 0.3, 0.4, (("decode", 0), ("decode", 2048), ("prefill", 0))),
-        "tq3_0/tq3_0: 30 to 40 % of the rate of f16 in decode at depth 0 and 2,048, prefill at depth 0. A fallback is",
+        "tq3_0/tq3_0: 30 to 40% of the rate of f16 in decode at depth 0 and 2,048, prefill at depth 0. A fallback is",
     ),
-    (facts.Slow(TQ3_0, Q4_0, 0.3, 0.3, (("decode", 0),)), "30 % of the rate of q4_0/q4_0 in decode at depth 0."),
+    (facts.Slow(TQ3_0, Q4_0, 0.3, 0.3, (("decode", 0),)), "30% of the rate of q4_0/q4_0 in decode at depth 0."),
     (
         facts.RateShares(TQ3_0, (("prefill", 0.8, 0.9), ("decode", 0.7, 0.7))),
-        "tq3_0/tq3_0 runs at 80 to 90 % in prefill and 70 % in decode of the rate of f16 in the same run.",
+        "tq3_0/tq3_0 runs at 80 to 90% in prefill and 70% in decode of the rate of f16 in the same run.",
     ),
     (
         facts.TargetChecked(speed_ratios()[0].model_copy(update={"build": "old"}), noisy=True),
