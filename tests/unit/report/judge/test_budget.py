@@ -144,7 +144,7 @@ CLOSENESS = tuple(LEVELS)
 @pytest.mark.parametrize(
     ("usable", "pair", "words"),
     [
-        (400, F16, "nothing is lost"),
+        (400, F16, "f16 itself fits"),
         (300, Q8_0, "closer to f16, but f16/f16 would need 330 MiB or more"),
         (230, MIXED, "smaller, but not safe here: q4_0/q4_0 (unsafe) and tq3_0/tq3_0 (unsafe)"),
         (215, None, "the smallest safe pair, q8_0/tq3_0, needs 220 MiB; what fits is not safe here"),
