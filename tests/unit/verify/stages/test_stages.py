@@ -36,7 +36,7 @@ SIZES = {"q8_0": (32, 34), "tq3_0": (32, 14)}
 
 
 def session(tmp_path: Path) -> Session:
-    target = Target(library=tmp_path, bindings=tmp_path, keys=KEYS, gpu=False)
+    target = Target(library=tmp_path, bindings=tmp_path, provenance=KEYS, gpu=False)
     chosen = replace(settings.QUICK, stages=("source", "codec"))
     return Session(out=Output(quiet=True), target=target, settings=chosen, facts=FACTS, folder=tmp_path)
 
