@@ -8,8 +8,18 @@ from typing import Any
 from synthetic_parts import F16, KL, MIXED, PAIRS, Q4_0, Q8_0, STOCK, TQ3_0, bits, digest, interval, pair_of
 
 from tqforge.core.pair import Pair
-from tqforge.report.schema.base import Check, Interval, StageStatus
-from tqforge.report.schema.rows import DeviceRow, MemoryNeed, OpsRow, PlanRow, QualityRow, SpeedRatio, SpeedRow
+from tqforge.report.schema.base import Check, Choice, Interval, PairLevel, StageStatus
+from tqforge.report.schema.rows import (
+    DeviceRow,
+    MemoryNeed,
+    OpsRow,
+    PairVerdict,
+    PlanRow,
+    QualityRow,
+    Recommendation,
+    SpeedRatio,
+    SpeedRow,
+)
 from tqforge.report.schema.stages import CheckStage, DeviceStage, OpsStage, PlanStage, QualityStage, SpeedStage
 
 
@@ -177,3 +187,19 @@ def plan_stage(pairs: Iterable[Pair | str] = PAIRS) -> PlanStage:
             need = MemoryNeed(weights=92 << 20, kv=int(values * bits(pair) / 8), compute=98 << 20)
             rows.append(PlanRow(pair=pair, n_ctx=n_ctx, planned=need, measured=need if n_ctx == 4096 else None))
     return PlanStage(status=StageStatus.PASSED, seconds=3.0, n_ctx=8192, rows=tuple(rows), notes=("made up",))
+
+
+def recommendation(budget: int, pair: Pair | None, **more: Any) -> Recommendation:
+    """The choice for a budget: half of it is needed."""
+    outcome = Choice.TOO_SMALL if pair is None else Choice.REFERENCE if pair == F16 else Choice.FITS
+    verdict = None if pair is None else PairVerdict(pair=pair, bits=6.0, level=PairLevel.SAFE, kl=interval(0.02))
+    smallest = Pair.both("q8_0") if pair is None else None
+    values: dict[str, Any] = {
+        "usable": budget * 3 // 4,
+        "n_ctx": 8192,
+        "need": budget // 2 if pair else None,
+        "verdict": verdict,
+        "smallest": smallest,
+        "smallest_need": budget if smallest else None,
+    }
+    return Recommendation(budget=budget, pair=pair, outcome=outcome, **{**values, **more})

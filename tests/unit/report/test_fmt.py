@@ -13,11 +13,11 @@ from tqforge.report.schema.base import Interval
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (0.0, "0 %"),
-        (1.0, "100 %"),
-        (0.889, "89 %"),
-        (0.9996, "99.96 %"),
-        (0.0004, "0.04 %"),
+        (0.0, "0%"),
+        (1.0, "100%"),
+        (0.889, "89%"),
+        (0.9996, "99.96%"),
+        (0.0004, "0.04%"),
         (None, fmt.NONE),
         (math.nan, fmt.NONE),
     ],

@@ -17,7 +17,7 @@ from tqforge.report.schema.base import Interval, PairLevel, Phase
 #: Mean KL divergence from f16, nats per token: indistinguishable below the first, close below the second, and
 #: unusable from the third.
 CLOSE, CHANGED, BROKEN = 0.01, 0.05, 0.5
-#: Needles found, of those that f16 found: the whole 95 % interval below the first loses text, below the second is
+#: Needles found, of those that f16 found: the whole 95% interval below the first loses text, below the second is
 #: useless for long texts.
 LEAST_FOUND, LEAST_USABLE = 0.95, 0.5
 

@@ -1,4 +1,4 @@
-"""One page over several models: which pair for which model, the figures behind it, and links to each model's page."""
+"""Render one page for several models: verdicts and figures side by side, with links to each model's report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Linked = tuple[str, Report]
 
 @dataclass(frozen=True)
 class Column:
-    """One model as the page shows it."""
+    """One model and what the page shows of it."""
 
     link: str
     name: str
@@ -37,12 +37,13 @@ class Column:
 
 
 def render(reports: Sequence[Linked]) -> str:
-    """The page. The same reports give the same bytes."""
+    """Return the page. The same reports give the same bytes."""
     columns = [_column(index, link, report) for index, (link, report) in enumerate(reports)]
+    order = select.pair_order(reports[0][1])
     names = dict.fromkeys(name for column in columns for name in column.verdicts)
     view = {
         "columns": columns,
-        "pairs": [(name, _any(columns, name)) for name in names],
+        "pairs": sorted(((name, _any(columns, name)) for name in names), key=lambda item: order(item[1].pair)),
         "bands": (thresholds.CLOSE, thresholds.CHANGED, thresholds.BROKEN),
         "report": reports[0][1],
         "sentences": [
@@ -59,7 +60,7 @@ def _any(columns: Sequence[Column], name: str) -> PairVerdict:
 
 def _column(index: int, link: str, report: Report) -> Column:
     main = select.main_quality_rows(report)
-    title = fmt.line(report.model.name) if report.model else f"model {index + 1}"
+    title = fmt.line(report.model.file) if report.model else f"model {index + 1}"
     maps = needles.needle_maps(report)
     return Column(
         link=link,

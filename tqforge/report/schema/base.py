@@ -104,7 +104,7 @@ class Check(Record):
 
 
 class Interval(Record):
-    """A figure with its 95 % interval."""
+    """A figure with its 95% interval."""
 
     value: Real
     low: Real

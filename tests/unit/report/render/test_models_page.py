@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from page_outline import Outline
 from synthetic_parts import interval
 from synthetic_report import report, stages
 from synthetic_stages import quality_row
-from test_html import Outline
 
 from tqforge.report.judge.budget import advise
 from tqforge.report.render import models_page
@@ -33,7 +33,7 @@ def hard() -> Report:
     )
     made = report(stages=(QualityStage(status=StageStatus.PASSED, rows=tuple(rows)), plan))
     assert made.model is not None
-    return advise(made.model_copy(update={"model": made.model.model_copy(update={"name": "hard <model>"})}))
+    return advise(made.model_copy(update={"model": made.model.model_copy(update={"file": "hard <model>"})}))
 
 
 def page() -> str:

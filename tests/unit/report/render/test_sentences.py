@@ -40,19 +40,19 @@ def quality(*rows: Any) -> QualityStage:
 
 
 def test_needles_with_interval() -> None:
-    assert "tq3_0/tq3_0 found 24 of 27 needles (89 %, 95 % interval 72 to 96 %)." in said(
+    assert "tq3_0/tq3_0 found 24 of 27 needles (89%, 95% interval 72 to 96%)." in said(
         with_stages(needle(24, 3)), Kind.PROBLEM
     )
 
 
 def test_all_needles_found_is_shown() -> None:
     whole = with_stages(needle(27))
-    assert "found 27 of 27 needles (100 %" in said(whole, Kind.RESULT)
+    assert "found 27 of 27 needles (100%" in said(whole, Kind.RESULT)
     assert sentences.headline(whole).tone is Tone.GOOD
 
 
 def test_an_error_is_not_a_miss_and_not_a_success() -> None:
-    assert "found 3 of 3 needles (100 %, 95 % interval 44 to 100 %); 2 errors." in said(
+    assert "found 3 of 3 needles (100%, 95% interval 44 to 100%); 2 errors." in said(
         with_stages(needle(3, errors=2)), Kind.PROBLEM
     )
 
@@ -179,9 +179,9 @@ def test_a_slow_pair_is_a_suspected_fall_back() -> None:
     whole = with_stages(speed_stage())
     short = said(whole, Kind.PROBLEM)
     assert (
-        "tq3_0/tq3_0: 40 % of the rate of f16 in prefill at depth 4,096, decode at depth 4,096. A fallback is" in short
+        "tq3_0/tq3_0: 40% of the rate of f16 in prefill at depth 4,096, decode at depth 4,096. A fallback is" in short
     )
-    assert "q8_0/tq3_0 runs at 82 % in prefill and 82 % in decode" in said(whole, Kind.RESULT)
+    assert "q8_0/tq3_0 runs at 82% in prefill and 82% in decode" in said(whole, Kind.RESULT)
 
 
 def test_aims_of_speed_are_told_as_met_missed_or_open() -> None:
@@ -203,7 +203,7 @@ def test_a_pair_far_below_its_neighbour_is_suspected_too() -> None:
         neighbour="q8_0/q8_0", ratio_neighbour=interval(0.4),
     )  # fmt: skip
     text = said(with_stages(SpeedStage(status=StageStatus.PASSED, rows=(row,))), Kind.PROBLEM)
-    assert text.strip() == "q8_0/tq3_0: 40 % of the rate of q8_0/q8_0 in decode at depth 0. A fallback is suspected."
+    assert text.strip() == "q8_0/tq3_0: 40% of the rate of q8_0/q8_0 in decode at depth 0. A fallback is suspected."
 
 
 def test_speed_without_f16_beside_it_says_nothing() -> None:

@@ -120,7 +120,7 @@ def _(fact: facts.NeedlesFound) -> str:
     total, tail = fact.tally, _aside(fact.tally)
     if not total.n:
         return f"{fact.pair}: none of {fmt.plural(total.total, 'needle')} could be judged{tail}."
-    span = f", 95 % interval {fmt.percent_range(fact.rate)}" if fact.rate else ""
+    span = f", 95% interval {fmt.percent_range(fact.rate)}" if fact.rate else ""
     share = fmt.percent(total.hits / total.n)
     return f"{fact.pair} found {total.hits} of {fmt.plural(total.n, 'needle')} ({share}{span}){tail}."
 
@@ -151,7 +151,7 @@ def _(fact: facts.NoNeedle) -> str:
 
 
 def _aside(total: Tally) -> str:
-    aside = [f"{total.partial} found in part"] if total.partial else []
+    aside = [f"{total.partial} partly found"] if total.partial else []
     if total.inconclusive:
         aside.append(f"{total.inconclusive} inconclusive because f16 itself missed")
     if total.errors:
@@ -201,7 +201,7 @@ def _(fact: facts.RateShares) -> str:
 
 def _span(low: float, high: float) -> str:
     first, last = fmt.percent(low), fmt.percent(high)
-    return first if first == last else f"{first.removesuffix(' %')} to {last}"
+    return first if first == last else f"{first.removesuffix('%')} to {last}"
 
 
 @say.register
