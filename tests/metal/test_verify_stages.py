@@ -74,7 +74,7 @@ def session(
     def on(host: Host, shop: Any = None) -> Session:
         monkeypatch.setattr(device, "find", lambda _: Device(title="Metal host", folder=host.folder))
         chosen = replace(settings.QUICK, pairs=(), threads=1)
-        target = Target(library=tree.libraries, bindings=bindings, keys=KEYS, gpu=False, programs=shop)
+        target = Target(library=tree.libraries, bindings=bindings, provenance=KEYS, gpu=False, programs=shop)
         folder = tmp_path / "out"
         folder.mkdir(exist_ok=True)
         facts = gguf_io.read(model)

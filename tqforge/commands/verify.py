@@ -155,14 +155,14 @@ def _target(ctx: Context, where: Where) -> Target:
     base = load_base(where.base)
     bindings = where.bindings or ctx.workspace.bindings(base.name)
     if where.library is not None:
-        keys = BuildProvenance(
+        provenance = BuildProvenance(
             base=base.name, commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
         )
         named = where.library.absolute()
-        return Target(library=named, bindings=bindings.absolute(), keys=keys, gpu=bool(where.metal))
+        return Target(library=named, bindings=bindings.absolute(), provenance=provenance, gpu=bool(where.metal))
     built = builder.find(ctx, base.name, metal=where.metal)
     stamp = built.stamp
-    keys = BuildProvenance(
+    provenance = BuildProvenance(
         base=stamp.base,
         commit=stamp.commit,
         tree=stamp.tree,
@@ -176,7 +176,7 @@ def _target(ctx: Context, where: Where) -> Target:
     return Target(
         library=built.bin,
         bindings=bindings,
-        keys=keys,
+        provenance=provenance,
         gpu=stamp.metal,
         checkout=ctx.workspace.checkout(base.name),
         programs=BuildPrograms(ctx, built),

@@ -27,7 +27,7 @@ _COMPILED = ("f16", REFERENCE_OP_TYPE, TQ3_0)
 _METHOD = (
     "llama.cpp's scheduler prints where each op of a graph stands (GGML_SCHED_DEBUG=2): the graphs it reserves for "
     "prompts and for single tokens, and those of four tokens that are then evaluated with all layers on the device. A "
-    "cache write (SET_ROWS) or an attention (FLASH_ATTN_EXT) anywhere else is a fall-back. One split for the embedding "
+    "cache write (SET_ROWS) or an attention (FLASH_ATTN_EXT) anywhere else is a fallback. One split for the embedding "
     "on the CPU and one for the rest is all there should be."
 )
 
@@ -88,7 +88,7 @@ def control(seen: Run) -> Check:
         status=StageStatus.PASSED if found else StageStatus.FAILED,
         expected="its attention seen elsewhere",
         observed="; ".join(strays) or _seen(compare.placed(seen.graphs, device.NAME), seen),
-        reason="" if found else "a fall-back is not noticed here, or the device takes this pair now",
+        reason="" if found else "a fallback is not noticed here, or the device takes this pair now",
         cases=len(seen.graphs),
     )
 

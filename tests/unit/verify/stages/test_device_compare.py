@@ -119,7 +119,7 @@ def test_without_a_floor_or_a_pair_there_is_no_verdict() -> None:
     assert judged(FLOOR, row(error_device=None))[0] is StageStatus.INCONCLUSIVE
     assert judged(FLOOR, row(kl_same=None)) == (
         StageStatus.INCONCLUSIVE,
-        "Not compared on the same rows: tq3_0/tq3_0",
+        "Not compared on the same rows: tq3_0/tq3_0.",
     )
 
 
