@@ -1,5 +1,5 @@
 // Device memory is host memory: filled with NaN, a guard page on each side, every tensor's extent remembered.
-#include "host.h"
+#include "emulator.h"
 #include "ggml-impl.h"
 #include "ggml-backend-impl.h"
 #include "ggml-metal-ops.h"
@@ -10,7 +10,7 @@
 
 static std::map<const char *, size_t> op_tensors;  // of the running op: start and size
 
-void metal_host_begin_op() { op_tensors.clear(); }
+void metal_emulator_begin_op() { op_tensors.clear(); }
 
 static void add_extent(const char * p, size_t n) {
     size_t & known = op_tensors[p];
@@ -32,7 +32,7 @@ static void add_result(const ggml_tensor * t) {
     }
 }
 
-metal_host::Extent metal_host_tensor_extent(const ggml_metal_buffer & b, size_t offset) {
+metal_emulator::Extent metal_emulator_tensor_extent(const ggml_metal_buffer & b, size_t offset) {
     const char * p = b.data + offset;
     auto it = op_tensors.upper_bound(p);
     if (it != op_tensors.begin()) {
@@ -77,7 +77,7 @@ ggml_metal_buffer_id ggml_metal_buffer_get_id(ggml_metal_buffer_t b, const ggml_
     const char * p = (const char *) t->data;
     const size_t n = ggml_nbytes(t);
     if (p < b->data || p + n > b->data + b->size) {
-        metal_host::report_error("tensor-outside-buffer", t->name);
+        metal_emulator::report_error("tensor-outside-buffer", t->name);
         return {nullptr, 0};
     }
     if (!t->view_src && t->buffer) add_result(t);

@@ -1,4 +1,4 @@
-// A graph of one op on the Metal host. Every tensor has a buffer of its own, so that an overrun cannot land in a neighbour.
+// A graph of one op on the Metal emulator. Every tensor has a buffer of its own, so that an overrun cannot land in a neighbour.
 #pragma once
 #include "ggml.h"
 #include "ggml-backend.h"
@@ -18,7 +18,7 @@ public:
     ggml_context * context() const { return ctx; }
     ggml_tensor * tensor(ggml_type type, int64_t n0, int64_t n1 = 1, int64_t n2 = 1, int64_t n3 = 1) { return ggml_new_tensor_4d(ctx, type, n0, n1, n2, n3); }
     void allocate(ggml_tensor * result);
-    bool compute();     // false: the host has found an error
+    bool compute();     // false: the emulator has found an error
 private:
     ggml_backend_t backend;
     ggml_context * ctx;

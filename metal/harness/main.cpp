@@ -1,4 +1,4 @@
-// usage: metal-host-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|blocks|vec|matrix|sizes|long]... [--force Q/NE]...
+// usage: metal-emulator-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|blocks|vec|matrix|sizes|long]... [--force Q/NE]...
 // --force runs the vec cases once more with the kernel variant for Q queries and NE elements, instead of the tuned one.
 // Exit: 0 all well, 1 a case fell short, 2 usage, 77 a named type is not in this tree (nothing was judged).
 #include "cases.h"
@@ -10,7 +10,7 @@
 struct Options {
     std::vector<std::string> pairs, heads, suites, forced;
     static int usage(const char * what) {
-        fprintf(stderr, "%s\nusage: metal-host-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|blocks|vec|matrix|sizes|long]... [--force Q/NE]...\n", what);
+        fprintf(stderr, "%s\nusage: metal-emulator-direct [--pair K/V]... [--heads DK[/DV]]... [--suite rows|blocks|vec|matrix|sizes|long]... [--force Q/NE]...\n", what);
         return 2;
     }
 };
@@ -92,7 +92,7 @@ int main(int argc, char ** argv) {
     if (o.heads.empty()) o.heads = {"64", "128"};
     if (o.suites.empty()) o.suites = {"rows", "vec", "matrix"};
     const char * path = getenv("GGML_BACKEND_PATH");
-    if (!path || !ggml_backend_load(path)) return Options::usage("GGML_BACKEND_PATH does not name the Metal host's library");
+    if (!path || !ggml_backend_load(path)) return Options::usage("GGML_BACKEND_PATH does not name the Metal emulator's library");
     ggml_backend_dev_t device = ggml_backend_dev_by_name("MTL0");
     if (!device) return Options::usage("the library has no device MTL0");
     ggml_backend_t backend = ggml_backend_dev_init(device, nullptr);

@@ -48,9 +48,9 @@ static double error_of(ggml_type type, const Bytes & got, const Bytes & expected
     return nmse(seen, wanted);
 }
 
-// codes must be equal; the scale in the first two bytes of a block may be off by METAL_HOST_SCALE_ULP (0)
+// codes must be equal; the scale in the first two bytes of a block may be off by METAL_EMULATOR_SCALE_ULP (0)
 static Outcome compare_blocks(ggml_type type, const Bytes & got, const Bytes & expected) {
-    static const int allowed = getenv("METAL_HOST_SCALE_ULP") ? atoi(getenv("METAL_HOST_SCALE_ULP")) : 0;
+    static const int allowed = getenv("METAL_EMULATOR_SCALE_ULP") ? atoi(getenv("METAL_EMULATOR_SCALE_ULP")) : 0;
     const size_t block = ggml_type_size(type);
     size_t codes = 0, scales = 0;
     int worst = 0;

@@ -7,9 +7,9 @@
 #include "shadow.h"
 #include <cstdlib>
 
-const char * metal_host_variant = "?";
+const char * metal_emulator_variant = "?";
 
-namespace metal_host {
+namespace metal_emulator {
 
 // what Metal's API validation would refuse; empty: fine
 static std::string refused(const Dispatch & d) {
@@ -55,4 +55,4 @@ bool run(const Dispatch & dispatch) {
     return n_errors() == errors_before;
 }
 
-} // namespace metal_host
+} // namespace metal_emulator

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-namespace metal_host {
+namespace metal_emulator {
 
 struct Extent {
     const char * lo = nullptr;
@@ -42,6 +42,6 @@ bool run(const Dispatch & d);                   // false: a finding stopped it, 
 void report_error(const char * kind, const std::string & text);
 int  n_errors();
 
-} // namespace metal_host
+} // namespace metal_emulator
 
-extern const char * metal_host_variant; // "fast" or "check", set by the loaded backend
+extern const char * metal_emulator_variant; // "fast" or "check", set by the loaded backend

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <ucontext.h>
 
-namespace metal_host {
+namespace metal_emulator {
 
 namespace {
 
@@ -34,7 +34,7 @@ int division_length(const unsigned char * begin) {
 void on_division(int signal_number, siginfo_t *, void * context) {
     auto & r = ((ucontext_t *) context)->uc_mcontext.gregs;
     const char * pc = (const char *) r[REG_RIP];
-    const int length = metal_host_lane ? division_length((const unsigned char *) pc) : 0;
+    const int length = metal_emulator_lane ? division_length((const unsigned char *) pc) : 0;
     if (!length) return default_action(signal_number);
     add_note("division-by-zero", "integer division by zero: the value is undefined in Metal", Site::code(pc + 1));
     r[REG_RAX] = r[REG_RDX] = 0;
@@ -51,7 +51,7 @@ const void * fault_address(void *) { return nullptr; }
 #endif
 
 void on_fault(int signal_number, siginfo_t * info, void * context) {
-    if (!metal_host_lane) return default_action(signal_number);
+    if (!metal_emulator_lane) return default_action(signal_number);
     char text[100];
     snprintf(text, sizeof text, "access to address %p outside all memory of this dispatch", info->si_addr);
     add_error("fault", text, Site::code(fault_address(context)));
@@ -76,4 +76,4 @@ void install_fault_handlers() {
     handle(SIGBUS, on_fault);
 }
 
-} // namespace metal_host
+} // namespace metal_emulator

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 
-namespace metal_host {
+namespace metal_emulator {
 
 struct Fiber {
     void * state = nullptr;     // saved stack pointer, or ucontext_t
@@ -17,4 +17,4 @@ void fiber_switch(Fiber & from, Fiber & to);
 
 inline bool Fiber::owns(const void * p) const { return (const char *) p >= stack && (const char *) p < stack + STACK_SIZE; }
 
-} // namespace metal_host
+} // namespace metal_emulator

@@ -8,7 +8,7 @@
 #include <vector>
 #include <unistd.h>
 
-namespace metal_host {
+namespace metal_emulator {
 
 Totals totals{};
 
@@ -52,10 +52,10 @@ void add(const char * severity, const char * kind, const std::string & text, Sit
     }
     index_of[k] = findings.size();
     findings.push_back(f);
-    static const bool quiet = getenv("METAL_HOST_QUIET");
+    static const bool quiet = getenv("METAL_EMULATOR_QUIET");
     if (!quiet || !strcmp(f.severity, "error")) {
         const std::string against = other.key() ? ", against " + other.str() : "";
-        fprintf(stderr, "metal-host: %s: %s: [%s] %s: %s%s\n", f.severity, kind, f.kernel.c_str(), text.c_str(),
+        fprintf(stderr, "metal-emulator: %s: %s: [%s] %s: %s%s\n", f.severity, kind, f.kernel.c_str(), text.c_str(),
                 site.key() ? site.str().c_str() : "-", against.c_str());
     }
     if (!strcmp(f.severity, "error")) write_report(); // the process may not live to its end
@@ -90,8 +90,8 @@ std::string json(const Finding & f) {
 struct AtExit {
     ~AtExit() {
         write_report();
-        const bool idle = getenv("METAL_HOST_EXPECT_DISPATCHES") && totals.dispatches == 0;
-        if (idle) fprintf(stderr, "metal-host: no kernel was dispatched: nothing ran here\n");
+        const bool idle = getenv("METAL_EMULATOR_EXPECT_DISPATCHES") && totals.dispatches == 0;
+        if (idle) fprintf(stderr, "metal-emulator: no kernel was dispatched: nothing ran here\n");
         if (!errors && !idle) return;
         fflush(nullptr);
         _exit(EXIT_WITH_ERRORS);
@@ -112,14 +112,14 @@ void set_current_kernel(const Kernel * k) { current = k; }
 void count_dispatch(const Kernel & k) { ++totals.dispatches; ++dispatches[k.name]; }
 
 void write_report() {
-    const char * path = getenv("METAL_HOST_REPORT");
+    const char * path = getenv("METAL_EMULATOR_REPORT");
     if (!path) return;
     const std::string temporary = std::string(path) + "." + std::to_string(getpid());
     FILE * out = fopen(temporary.c_str(), "w");
-    if (!out) { fprintf(stderr, "metal-host: cannot write %s\n", path); return; }
+    if (!out) { fprintf(stderr, "metal-emulator: cannot write %s\n", path); return; }
     const Totals & t = totals;
-    fprintf(out, "{\n\"variant\": \"%s\",\n\"order\": %s,\n\"gpu_family\": %s,\n", metal_host_variant,
-            quoted(getenv("METAL_HOST_ORDER") ? getenv("METAL_HOST_ORDER") : "reverse").c_str(), getenv("METAL_HOST_FAMILY") ? getenv("METAL_HOST_FAMILY") : "7");
+    fprintf(out, "{\n\"variant\": \"%s\",\n\"order\": %s,\n\"gpu_family\": %s,\n", metal_emulator_variant,
+            quoted(getenv("METAL_EMULATOR_ORDER") ? getenv("METAL_EMULATOR_ORDER") : "reverse").c_str(), getenv("METAL_EMULATOR_FAMILY") ? getenv("METAL_EMULATOR_FAMILY") : "7");
     fprintf(out, "\"totals\": {\"dispatches\": %zu, \"threadgroups\": %zu, \"threads\": %zu, \"collectives\": %zu, \"barriers\": %zu, \"accesses\": %zu},\n",
             (size_t) t.dispatches, (size_t) t.threadgroups, (size_t) t.threads, (size_t) t.collectives, (size_t) t.barriers, (size_t) t.accesses);
     fprintf(out, "\"errors\": %d,\n\"dispatches\": {", errors);
@@ -133,7 +133,7 @@ void write_report() {
     rename(temporary.c_str(), path);
 }
 
-} // namespace metal_host
+} // namespace metal_emulator
 
 // for a process that loaded the backend and wants to know before its end what ran so far
-extern "C" void metal_host_write_report(void) { metal_host::write_report(); }
+extern "C" void metal_emulator_write_report(void) { metal_emulator::write_report(); }

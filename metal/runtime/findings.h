@@ -3,7 +3,7 @@
 #include "executor.h"
 #include "source.h"
 
-namespace metal_host {
+namespace metal_emulator {
 
 // site: where it happened; other: the access it conflicts with, if any. One finding per kernel, kind and pair of places.
 void add_error(const char * kind, const std::string & text, Site site = {}, Site other = {});
@@ -17,4 +17,4 @@ void write_report();
 struct Totals { uint64_t dispatches, threadgroups, threads, collectives, barriers, accesses; };
 extern Totals totals;
 
-} // namespace metal_host
+} // namespace metal_emulator

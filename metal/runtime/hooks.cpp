@@ -3,10 +3,10 @@
 #include "scheduler.h"
 #include <cstring>
 
-using metal_host::Access;
+using metal_emulator::Access;
 
 static inline void check(const void * p, size_t n, Access access, const void * pc) {
-    if (metal_host_lane) metal_host::check_access(p, n, access, metal_host::Site::code(pc), metal_host::current_thread());
+    if (metal_emulator_lane) metal_emulator::check_access(p, n, access, metal_emulator::Site::code(pc), metal_emulator::current_thread());
 }
 
 #define PC __builtin_return_address(0)

@@ -11,7 +11,7 @@
 #include <map>
 #include <vector>
 
-namespace metal_host {
+namespace metal_emulator {
 
 namespace {
 
@@ -37,7 +37,7 @@ void allocate(Argument & a) {
     if (a.area) return;
     char * p = (char *) mmap(nullptr, GROUP_CAPACITY + 2*PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED || mprotect(p + PAGE, GROUP_CAPACITY, PROT_READ | PROT_WRITE)) {
-        fprintf(stderr, "metal-host: no memory for threadgroup memory\n");
+        fprintf(stderr, "metal-emulator: no memory for threadgroup memory\n");
         abort();
     }
     a.area = p + PAGE;
@@ -162,11 +162,11 @@ void check_access(const void * address, size_t n, Access access, Site site, cons
     stop();
 }
 
-} // namespace metal_host
+} // namespace metal_emulator
 
-using namespace metal_host;
+using namespace metal_emulator;
 
-void metal_host_threadgroup_variable(void * p, size_t n, const char *) {
+void metal_emulator_threadgroup_variable(void * p, size_t n, const char *) {
     Variable & v = variables[(const char *) p];
     if (v.last_group == group_count) return;
     v.last_group = group_count;
@@ -176,7 +176,7 @@ void metal_host_threadgroup_variable(void * p, size_t n, const char *) {
     memset(p, 0xff, n);
 }
 
-void metal_host_access(const void * p, size_t n, bool write, int lane) {
+void metal_emulator_access(const void * p, size_t n, bool write, int lane) {
     GpuThread & t = current_thread();
     check_access(p, n, write ? Access::WRITE : Access::READ, Site::at(t.loc), thread_of(t.simdgroup, lane));
 }

@@ -3,7 +3,7 @@
 #include "executor.h"
 #include "source.h"
 
-namespace metal_host {
+namespace metal_emulator {
 
 struct GpuThread;
 
@@ -18,4 +18,4 @@ void * group_memory(const Dispatch & d, int i);
 enum class Access { READ, WRITE, READ_WRITE };
 void check_access(const void * p, size_t n, Access access, Site site, const GpuThread & thread);
 
-} // namespace metal_host
+} // namespace metal_emulator

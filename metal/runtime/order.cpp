@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace metal_host {
+namespace metal_emulator {
 
 namespace {
 
@@ -17,11 +17,11 @@ Order parse(const char * s) {
     const uint64_t seed = 0x9E3779B97F4A7C15ull*(1 + (colon ? strtoull(colon + 1, nullptr, 10) : 0)) | 1;
     if (!strncmp(s, "shuffle", 7)) return {SHUFFLE, seed};
     if (!strncmp(s, "wild", 4)) return {WILD, seed};
-    fprintf(stderr, "metal-host: METAL_HOST_ORDER=%s is not one of reverse, forward, shuffle:SEED, wild:SEED\n", s);
+    fprintf(stderr, "metal-emulator: METAL_EMULATOR_ORDER=%s is not one of reverse, forward, shuffle:SEED, wild:SEED\n", s);
     exit(2);
 }
 
-Order & order() { static Order o = parse(getenv("METAL_HOST_ORDER")); return o; }
+Order & order() { static Order o = parse(getenv("METAL_EMULATOR_ORDER")); return o; }
 
 uint32_t lowest(uint32_t set)  { return __builtin_ctz(set); }
 uint32_t highest(uint32_t set) { return 31 - __builtin_clz(set); }
@@ -63,4 +63,4 @@ int ReadySet::take() {
     return (int) (g*32 + l);
 }
 
-} // namespace metal_host
+} // namespace metal_emulator

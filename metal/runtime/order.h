@@ -1,4 +1,4 @@
-// Which of the runnable threads goes next. METAL_HOST_ORDER:
+// Which of the runnable threads goes next. METAL_EMULATOR_ORDER:
 //   reverse        highest SIMD group and lane first (default)
 //   forward        lowest first
 //   shuffle:SEED   random; lane 0 of a SIMD group after its other lanes: upstream's kernels store results with lane 0
@@ -7,7 +7,7 @@
 #pragma once
 #include <cstdint>
 
-namespace metal_host {
+namespace metal_emulator {
 
 class ReadySet {
 public:
@@ -19,4 +19,4 @@ private:
     uint32_t lanes[32] = {};
 };
 
-} // namespace metal_host
+} // namespace metal_emulator

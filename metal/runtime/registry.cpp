@@ -1,11 +1,11 @@
 // Kernels and function constants, registered by the kernel libraries when they are loaded.
 #include "registry.h"
-#include "../include/metal_host/abi.h"
+#include "../include/metal_emulator/abi.h"
 #include "findings.h"
 #include <cstring>
 #include <unordered_map>
 
-namespace metal_host {
+namespace metal_emulator {
 
 struct Constant { const void * unit; int index; void * address; int size; std::string name; };
 
@@ -41,14 +41,14 @@ bool is_constant(const void * p, size_t n) {
     return false;
 }
 
-} // namespace metal_host
+} // namespace metal_emulator
 
-using namespace metal_host;
+using namespace metal_emulator;
 
-void metal_host_register_kernel(const void * unit, const char * file, const char * name, Invoke invoke, int n_buffers) {
+void metal_emulator_register_kernel(const void * unit, const char * file, const char * name, Invoke invoke, int n_buffers) {
     if (!kernels().emplace(name, Kernel{unit, file, name, invoke, n_buffers}).second) report_error("duplicate-kernel", name);
 }
 
-void metal_host_register_constant(const void * unit, int index, void * address, int size, const char * name) {
+void metal_emulator_register_constant(const void * unit, int index, void * address, int size, const char * name) {
     constants().push_back({unit, index, address, size, name});
 }

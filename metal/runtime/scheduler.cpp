@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <map>
 
-using namespace metal_host;
+using namespace metal_emulator;
 
-Lane * metal_host_lane = nullptr;
+Lane * metal_emulator_lane = nullptr;
 
-namespace metal_host {
+namespace metal_emulator {
 
 const char * collective_frame = nullptr;
 
@@ -45,7 +45,7 @@ void leave(GpuThread & self) {
     }
     GpuThread & t = threads[next];
     t.state = State::RUNNING;
-    metal_host_lane = &t;
+    metal_emulator_lane = &t;
     if (&t != &self) fiber_switch(self.fiber, t.fiber);
 }
 
@@ -64,12 +64,12 @@ void complete_collective(unsigned group, unsigned mask) {
     GpuThread & first = thread_of(group, __builtin_ctz(mask));
     for (int i = 0; i < SIMD_WIDTH; ++i) if (mask >> i & 1) args[i] = thread_of(group, i).arg;
     if (first.collective) {
-        Lane * const running = metal_host_lane;
-        metal_host_lane = &first;
+        Lane * const running = metal_emulator_lane;
+        metal_emulator_lane = &first;
         collective_frame = (const char *) __builtin_frame_address(0);
         first.collective(args, mask);
         collective_frame = nullptr;
-        metal_host_lane = running;
+        metal_emulator_lane = running;
     }
     SimdGroup & g = simdgroups[group];
     ++g.meetings;
@@ -123,7 +123,7 @@ bool resolve() {
             }
         }
     } catch (const Stopped &) {
-        metal_host_lane = nullptr;
+        metal_emulator_lane = nullptr;
     }
     on_scheduler = false;
     if (stopped) return false;
@@ -176,7 +176,7 @@ void wait_in_simdgroup(GpuThread & t, Loc loc, void * arg, Collective fn, int fl
 
 } // namespace
 
-GpuThread & current_thread() { return *(GpuThread *) metal_host_lane; }
+GpuThread & current_thread() { return *(GpuThread *) metal_emulator_lane; }
 GpuThread & thread_of(unsigned simdgroup, unsigned lane) { return threads[simdgroup*SIMD_WIDTH + lane]; }
 Progress meetings(const GpuThread & t) { return {group_meetings, simdgroups[t.simdgroup].meetings}; }
 Progress fences(const GpuThread & t) { return {group_fences, simdgroups[t.simdgroup].fences}; }
@@ -203,17 +203,17 @@ bool run_group(const Dispatch & d, const unsigned (&pos)[3]) {
             continue;
         }
         threads[next].state = State::RUNNING;
-        metal_host_lane = &threads[next];
+        metal_emulator_lane = &threads[next];
         fiber_switch(scheduler, threads[next].fiber);
-        metal_host_lane = nullptr;
+        metal_emulator_lane = nullptr;
     }
-    metal_host_lane = nullptr;
+    metal_emulator_lane = nullptr;
     return !stopped;
 }
 
-} // namespace metal_host
+} // namespace metal_emulator
 
-void metal_host_threadgroup_barrier(Loc loc, int flags) {
+void metal_emulator_threadgroup_barrier(Loc loc, int flags) {
     ++totals.barriers;
     GpuThread & t = current_thread();
     t.loc = loc;
@@ -230,17 +230,17 @@ void metal_host_threadgroup_barrier(Loc loc, int flags) {
     leave(t);
 }
 
-void metal_host_simdgroup_barrier(Loc loc, int flags) {
+void metal_emulator_simdgroup_barrier(Loc loc, int flags) {
     ++totals.barriers;
     wait_in_simdgroup(current_thread(), loc, nullptr, nullptr, flags);
 }
 
-void metal_host_collective(Loc loc, void * arg, Collective fn) {
+void metal_emulator_collective(Loc loc, void * arg, Collective fn) {
     ++totals.collectives;
     wait_in_simdgroup(current_thread(), loc, arg, fn, FLAG_NONE);
 }
 
-void metal_host_fail(const char * message) {
+void metal_emulator_fail(const char * message) {
     add_error("simdgroup", message, Site::at(current_thread().loc));
     stop();
 }

@@ -1,10 +1,10 @@
 // The threads of one threadgroup, run one at a time until each waits for others.
 #pragma once
-#include "../include/metal_host/abi.h"
+#include "../include/metal_emulator/abi.h"
 #include "executor.h"
 #include "fiber.h"
 
-namespace metal_host {
+namespace metal_emulator {
 
 enum class State : uint8_t { READY, RUNNING, IN_SIMDGROUP, IN_THREADGROUP, DONE };
 
@@ -33,4 +33,4 @@ struct Progress { uint32_t group, simdgroup; };
 Progress meetings(const GpuThread & t);
 Progress fences(const GpuThread & t);
 
-} // namespace metal_host
+} // namespace metal_emulator

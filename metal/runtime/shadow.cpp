@@ -2,7 +2,7 @@
 #include "findings.h"
 #include <cstring>
 
-namespace metal_host {
+namespace metal_emulator {
 
 static struct { const void * p = nullptr; size_t n = 0; char before[64]; Site site, other; } conflict;
 
@@ -74,4 +74,4 @@ void Shadow::access(const char * base, size_t offset, size_t n, Access access, S
     if (conflict) begin_write_conflict(base + offset, n, site, other);
 }
 
-} // namespace metal_host
+} // namespace metal_emulator

@@ -4,7 +4,7 @@
 #include "memory.h"
 #include <vector>
 
-namespace metal_host {
+namespace metal_emulator {
 
 class Shadow {
 public:
@@ -30,4 +30,4 @@ private:
 // two unordered writes of the same value are harmless: a conflict is judged when the new value is in memory
 void settle_write_conflict();
 
-} // namespace metal_host
+} // namespace metal_emulator

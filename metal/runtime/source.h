@@ -1,10 +1,10 @@
 // From a code address or a Loc to kernel file, line and the text of the line.
 #pragma once
-#include "../include/metal_host/abi.h"
+#include "../include/metal_emulator/abi.h"
 #include <string>
 #include <vector>
 
-namespace metal_host {
+namespace metal_emulator {
 
 struct Place {
     std::string file;   // base name
@@ -13,7 +13,7 @@ struct Place {
     std::string str() const;
 };
 
-// innermost first; frames of the host's own headers are left out
+// innermost first; frames of the emulator's own headers are left out
 typedef std::vector<Place> Places;
 
 // a code address in a kernel library, or (tagged) the address of a Loc
@@ -29,4 +29,4 @@ private:
     uintptr_t v = 0;
 };
 
-} // namespace metal_host
+} // namespace metal_emulator

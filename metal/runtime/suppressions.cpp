@@ -5,16 +5,16 @@
 #include <fstream>
 #include <fnmatch.h>
 
-namespace metal_host {
+namespace metal_emulator {
 
 // stanzas of `key: value` lines, separated by empty lines; `#` begins a comment line
 static std::vector<Suppression> load() {
     std::vector<Suppression> all;
-    const char * path = getenv("METAL_HOST_SUPPRESSIONS");
-    if (!path) path = METAL_HOST_DEFAULT_SUPPRESSIONS;
+    const char * path = getenv("METAL_EMULATOR_SUPPRESSIONS");
+    if (!path) path = METAL_EMULATOR_DEFAULT_SUPPRESSIONS;
     std::ifstream in(path);
     if (!in && *path) {
-        fprintf(stderr, "metal-host: cannot read %s\n", path);
+        fprintf(stderr, "metal-emulator: cannot read %s\n", path);
         abort();
     }
     bool open = false;
@@ -53,4 +53,4 @@ const Suppression * find_suppression(const std::string & kind, const std::string
     return nullptr;
 }
 
-} // namespace metal_host
+} // namespace metal_emulator

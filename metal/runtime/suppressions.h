@@ -2,7 +2,7 @@
 #pragma once
 #include "source.h"
 
-namespace metal_host {
+namespace metal_emulator {
 
 struct Suppression {
     std::string id, kind, file, text;
@@ -13,4 +13,4 @@ struct Suppression {
 // nullptr: this finding is an error
 const Suppression * find_suppression(const std::string & kind, const std::string & kernel, Site site, Site other);
 
-} // namespace metal_host
+} // namespace metal_emulator

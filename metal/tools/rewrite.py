@@ -44,21 +44,21 @@ def one_line(text: str) -> str:
 
 def instantiate(match: re.Match[str]) -> str:
     name, function_type, function = match["name"], match["type"], one_line(match["function"])
-    return f"template {function_type} {function}; METAL_HOST_KERNEL({name}, {function})" + newlines(match)
+    return f"template {function_type} {function}; METAL_EMULATOR_KERNEL({name}, {function})" + newlines(match)
 
 
 def instantiate_signature(match: re.Match[str]) -> str:
-    return f"METAL_HOST_KERNEL({match['name']}, {one_line(match['function'])})" + newlines(match)
+    return f"METAL_EMULATOR_KERNEL({match['name']}, {one_line(match['function'])})" + newlines(match)
 
 
 def constant(match: re.Match[str]) -> str:
     words = match["type"], match["name"], one_line(match["index"])
-    return f"METAL_HOST_CONSTANT({', '.join(words)});" + newlines(match)
+    return f"METAL_EMULATOR_CONSTANT({', '.join(words)});" + newlines(match)
 
 
 def variable(match: re.Match[str]) -> str:
     words = one_line(match["type"]), match["name"], one_line(match["dims"])
-    return f"{match['indent']}METAL_HOST_GROUP_VARIABLE({', '.join(words)});" + newlines(match)
+    return f"{match['indent']}METAL_EMULATOR_GROUP_VARIABLE({', '.join(words)});" + newlines(match)
 
 
 HOST_NAME = r'\[\[\s*host_name\(\s*(?P<name>"[^"]+")\s*\)\s*\]\]'
@@ -91,7 +91,7 @@ RULES = (
         "threadgroup-argument",
         "`threadgroup` is a macro without arguments (an address space), so [[threadgroup(N)]] needs another name",
         re.compile(r"\[\[\s*threadgroup\((\d+)\)\s*\]\]"),
-        lambda m: f"[[metal_host_group_memory({m[1]})]]",
+        lambda m: f"[[metal_emulator_group_memory({m[1]})]]",
         30,
     ),
     Rule(
@@ -164,7 +164,7 @@ def rewrite(text: str, name: str, counts: Counter[str]) -> str:
         text = (
             text.rstrip("\n")
             + "\n"
-            + "\n".join(f"METAL_HOST_KERNEL({host}, {function})" for host, function in kernels)
+            + "\n".join(f"METAL_EMULATOR_KERNEL({host}, {function})" for host, function in kernels)
             + "\n"
         )
     return text

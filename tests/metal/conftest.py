@@ -1,4 +1,4 @@
-"""The tree under test, and the host built for it. What is missing defers the tests with the reason."""
+"""The tree under test, and the emulator built for it. What is missing defers the tests with the reason."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hosttools import Host, Tree, build_host, cache
+from emulator_tools import Emulator, Tree, build_emulator, cache
 
 from tqforge.adapters import toolchain
 from tqforge.adapters.console import Output
@@ -16,16 +16,17 @@ from tqforge.build.builder import Built
 from tqforge.build.cmake_plan import Options
 from tqforge.commands import build as build_command
 from tqforge.context import Context
+from tqforge.core import emulator as names
 from tqforge.errors import DownloadError
 from tqforge.workspace import Workspace
 
 
 @pytest.fixture(scope="session")
 def compiler() -> str:
-    """clang++ for the host."""
+    """clang++ for the emulator."""
     found = toolchain.clang_for_metal()
     if found is None:
-        why = "the Metal host needs clang 19 (Debian, Ubuntu: apt-get install clang-19 llvm-19)"
+        why = f"the {names.TITLE} needs {names.CLANG} (Debian, Ubuntu: {names.INSTALL})"
         if "clang" in os.environ.get("TQFORGE_TEST_REQUIRE", ""):
             pytest.fail(why)
         pytest.skip(f"deferred: {why}")
@@ -63,10 +64,10 @@ def tree(request: pytest.FixtureRequest, named_tree: Tree | None) -> Tree:
 
 
 @pytest.fixture(scope="session")
-def host(tree: Tree, compiler: str) -> Host:
-    """TQFORGE_TEST_HOST names one that was built for that tree by other means."""
-    named = os.environ.get("TQFORGE_TEST_HOST")
-    return Host(tree, Path(named), Path(named)) if named else build_host(tree, compiler)
+def emulator(tree: Tree, compiler: str) -> Emulator:
+    """TQFORGE_TEST_EMULATOR names one that was built for that tree by other means."""
+    named = os.environ.get("TQFORGE_TEST_EMULATOR")
+    return Emulator(tree, Path(named), Path(named)) if named else build_emulator(tree, compiler)
 
 
 @pytest.fixture(scope="session")

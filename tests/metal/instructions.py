@@ -1,4 +1,4 @@
-"""What a flash attention kernel executes per stored value, counted by callgrind on the fast variant of the host.
+"""What a flash attention kernel executes per stored value, counted by callgrind on the fast variant of the emulator.
 
 Counted is the kernel's own code with all that is inlined into it. Collectives of a SIMD group are emulated on a CPU by
 code that no GPU runs; it is left out. A proxy for the work of a kernel, not a time on a GPU.
@@ -14,12 +14,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hosttools import Host, Tree, cache
+from emulator_tools import Emulator, Tree, cache
 from mutants import Change
 
 from tqforge.adapters import cmake, toolchain
 from tqforge.build import cmake_plan
 from tqforge.build.cmake_plan import Options
+from tqforge.core import emulator as names
 
 HEAD, ENTRIES = 128, 4096
 VALUES = 2 * HEAD * ENTRIES  # K and V
@@ -103,24 +104,24 @@ def portable(tree: Tree) -> Path:
     return made.folder / "bin"
 
 
-def stripped(host: Host, folder: Path) -> Host:
+def stripped(emulator: Emulator, folder: Path) -> Emulator:
     """A copy without debug information: valgrind may not read what clang writes. The names of functions stay."""
     folder.mkdir()
-    for built in [*host.folder.glob("lib*.so"), host.folder / "metal-host-direct"]:
+    for built in [*emulator.folder.glob("lib*.so"), emulator.folder / names.DIRECT]:
         copy = Path(shutil.copy(built, folder))
         subprocess.run(["strip", "--strip-debug", copy], check=True)
-    return Host(host.tree, folder, host.build)
+    return Emulator(emulator.tree, folder, emulator.build)
 
 
-def per_value(host: Host, libraries: Path, pair: str, folder: Path) -> float:
+def per_value(emulator: Emulator, libraries: Path, pair: str, folder: Path) -> float:
     """Instructions per KV value: one head, one query, the tuned kernel."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         pytest.skip("deferred: no valgrind on PATH (Debian, Ubuntu: apt-get install valgrind)")
     out = folder / f"callgrind.{pair.replace('/', '-')}"
     words: list[str | Path] = [valgrind, "--tool=callgrind", f"--callgrind-out-file={out}"]
-    words += [host.folder / "metal-host-direct", "--pair", pair, "--heads", str(HEAD), "--suite", "long"]
-    report = host.run(words, "fast", {"LD_LIBRARY_PATH": str(libraries)})
+    words += [emulator.folder / names.DIRECT, "--pair", pair, "--heads", str(HEAD), "--suite", "long"]
+    report = emulator.run(words, "fast", {"LD_LIBRARY_PATH": str(libraries)})
     assert report.code == 0, report.describe()
     assert any("_vec_" in kernel and f"dk{HEAD}" in kernel for kernel in report.dispatches), report.dispatches
     count = of_kernel(parse(out.read_text(encoding="utf-8", errors="replace")))

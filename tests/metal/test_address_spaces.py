@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosttools import METAL, Tree, tool
+from emulator_tools import METAL, Tree, tool
 
 spaces = tool("address_spaces")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hosttools import METAL, Tree, tool
+from emulator_tools import METAL, Tree, tool
 
 PATCHES = METAL.parent / "patches/upstream"
 

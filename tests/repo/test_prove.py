@@ -83,7 +83,7 @@ def test_proven_and_what_falls_short(toy: Toy, monkeypatch: pytest.MonkeyPatch) 
     add(toy, "useless", "// three", "// 3", guard="test-toy base")
     add(toy, "empty", "// four", "// 4", guard="test-toy none")
     add(toy, "elsewhere", "// five", "// 5", guard="test-toy later")
-    add(toy, "metal", "// six", "// 6", guard="metal-host cpy")
+    add(toy, "metal", "// six", "// 6", guard="metal-emulator cpy")
     code, record = run(toy)
     assert code == 1
     assert verdicts(record) == {

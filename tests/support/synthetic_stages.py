@@ -108,7 +108,7 @@ def device_stage() -> DeviceStage:
         for pair, kl in (("f16/f16", 2e-5), ("tq3_0/tq3_0", 4e-4), ("q8_0/tq3_0", 9e-5))
     ]
     return DeviceStage(
-        status=Status.PASSED, seconds=300.0, device="Metal host", model="synthetic, f16 weights", rows=tuple(rows),
+        status=Status.PASSED, seconds=300.0, device="Metal emulator", model="synthetic, f16 weights", rows=tuple(rows),
         floor=2e-5, bar=1.04e-3, batches=(28, 8, 8), greedy=12,
     )  # fmt: skip
 

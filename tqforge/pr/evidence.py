@@ -87,12 +87,12 @@ def _of_rows(stage: str, rows: Sequence[Any]) -> State:
 
 
 def _ops_state(runs: Runs) -> State:
-    """Kernels that the Metal host executed on the CPU are no second backend: their dispatches are counted."""
+    """Kernels that the Metal emulator executed on the CPU are no second backend: their dispatches are counted."""
     good = [row for _, row in ops(runs) if row.passed and not row.failed]
     backends = sorted({row.backend for row in good if row.dispatches is None})
     if len(backends) >= 2:
         return State(True, f"FACTS.md: {', '.join(backends)}")
-    aside = "; Metal kernels ran on the host alone" if any(row.dispatches for row in good) else ""
+    aside = "; Metal kernels ran on the emulator alone" if any(row.dispatches for row in good) else ""
     return State(False, f"missing: a second backend (recorded: {', '.join(backends) or 'none'}{aside})")
 
 
@@ -128,7 +128,7 @@ def speed(runs: Runs) -> list[tuple[str, Any]]:
 
 
 def ops(runs: Runs) -> list[tuple[str, Any]]:
-    """Runs of test-backend-ops; the host's own cases, which have an NMSE, are not."""
+    """Runs of test-backend-ops; the emulator's own cases, which have an NMSE, are not."""
     return [(name, row) for name, stage in _stages(runs, OpsStage) for row in stage.rows if row.worst_nmse is None]
 
 

@@ -18,7 +18,7 @@ from tqforge.adapters.cmake import Tree
 from tqforge.adapters.git import Repository
 from tqforge.base.source import DATE
 from tqforge.build import builder, compiler_log, metal_emulator
-from tqforge.proof.metal_guard import MetalHost
+from tqforge.proof.metal_guard import MetalEmulator
 from tqforge.series.trailers import Guard
 
 _DEFERRED = 77  # the exit code with which a test says that it cannot run here
@@ -97,22 +97,22 @@ class Bench:
     jobs: int
     ledger: Ledger
     progress: Callable[[str], None]
-    metal: MetalHost
+    metal: MetalEmulator
 
     def name(self, guard: Guard) -> str:
-        """A guard by name; on the Metal host its result belongs to the very host that ran it."""
-        return f"{guard} (host {self.metal.version})" if guard.on_metal_host else str(guard)
+        """A guard by name; on the Metal emulator its result belongs to the very emulator that ran it."""
+        return f"{guard} (emulator {self.metal.version})" if guard.on_metal_emulator else str(guard)
 
     def see(self, tree: str, test: str, targets: Sequence[str], *, run: Guard) -> Seen:
         """Build targets of a tree and run a test there, or take the recorded result."""
         if known := self.ledger.get(tree, test):
             return known
-        if run.on_metal_host and (reason := self.metal.why_not(run)):
+        if run.on_metal_emulator and (reason := self.metal.why_not(run)):
             return Seen(tree=tree, test=test, verdict=Verdict.DEFERRED, detail=reason)
         start = time.monotonic()
         self.checkout(tree)
         problem = self._compile(targets)
-        if run.on_metal_host and not problem:
+        if run.on_metal_emulator and not problem:
             source = metal_emulator.Source(tree=self.cmake.source, libraries=self.cmake.folder / "bin", key=tree)
             problem = self.metal.build(run, source, self.progress)
         if problem:
@@ -152,7 +152,7 @@ class Bench:
         programs = self.cmake.folder / "bin"
         argv: list[str | Path] = [programs / guard.program, *guard.args]
         env: dict[str, str | None] = {}
-        if guard.on_metal_host:
+        if guard.on_metal_emulator:
             argv, env = self.metal.command(guard, programs)
         try:
             done = proc.run(argv, cwd=self.cmake.folder, env=env, check=False, timeout=_TIMEOUT)
@@ -172,6 +172,8 @@ def _reason(done: proc.Completed) -> str:
         return done.signal_name
     lines = [line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()]
     failures = [line for line in lines if re.search(r"FAIL|error|not supported|mismatch|no such", line, re.I)]
-    failures.sort(key=lambda line: "metal-host: error" not in line)  # what the host found says why a value is wrong
+    failures.sort(
+        key=lambda line: "metal-emulator: error" not in line
+    )  # what the emulator found says why a value is wrong
     chosen = failures[:1] if not done.ok and failures else lines[-1:]
     return re.sub(r"\x1b\[[0-9;]*m", "", " ".join(chosen))[:200]

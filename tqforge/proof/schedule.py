@@ -21,11 +21,11 @@ from tqforge.series.trailers import GUARD, Guard
 #: What every prefix must compile, and the cheap tests that it must pass.
 PREFIX_TARGETS = ("llama", "llama-bench", "llama-completion", "test-quantize-fns")
 PREFIX_TEST = Guard("test-quantize-fns", ())
-#: On the Metal host, after a patch of the Metal backend: upstream's own cases of what the series changes.
+#: On the Metal emulator, after a patch of the Metal backend: upstream's own cases of what the series changes.
 METAL_TESTS = (
-    Guard.parse("metal-host ops -o SET_ROWS -p type_src=f32,type_dst=q4_0"),
+    Guard.parse("metal-emulator ops -o SET_ROWS -p type_src=f32,type_dst=q4_0"),
     Guard.parse(
-        "metal-host ops -o FLASH_ATTN_EXT "
+        "metal-emulator ops -o FLASH_ATTN_EXT "
         "-p hsk=64,hsv=64,nh=4,nr23=.1,1.,kv=113,nb=3,mask=1,sinks=1,max_bias=0.000000,.*type_K=f16,type_V=f16"
     ),
 )
@@ -124,7 +124,7 @@ class Walk:
         return Proof(item.title, str(guard), with_it, seen, variant.how, needed_by=variant.blockers)
 
     def _guard(self, label: str, tree: str, guard: Guard) -> Seen:
-        target = metal_guard.PROGRAM if guard.on_metal_host else guard.program
+        target = metal_guard.PROGRAM if guard.on_metal_emulator else guard.program
         return self._see(label, tree, self.bench.name(guard), (target,), guard)
 
     def _see(self, label: str, tree: str, test: str, targets: Sequence[str], guard: Guard) -> Seen:

@@ -128,10 +128,10 @@ def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, s
             ctx.workspace.runs / "prove" / "ledger.json", " ".join((*arguments, tools.cxx.version, tools.cc.version))
         ),
         progress=steps.line,
-        metal=metal_guard.MetalHost(
+        metal=metal_guard.MetalEmulator(
             builder=metal_emulator.Builder(
                 project=resources.metal_dir(),
-                folder=folder / "metal-host",
+                folder=folder / "metal-emulator",
                 tools=tools,
                 jobs=jobs or plan.jobs,
                 environment=environment,

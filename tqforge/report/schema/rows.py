@@ -115,9 +115,9 @@ class QualityRow(Record):
 
 
 class OpsRow(Record):
-    """One run of upstream's test-backend-ops, or of the Metal host's own cases (with an NMSE, against float64).
+    """One run of upstream's test-backend-ops, or of the Metal emulator's own cases (with an NMSE, against float64).
 
-    `dispatches` counts the kernels that the Metal host ran; None elsewhere.
+    `dispatches` counts the kernels that the Metal emulator ran; None elsewhere.
     """
 
     backend: str
@@ -141,7 +141,7 @@ class DeviceRow(Record):
     tensors. `kl` is KL(CPU || device) where each reads its own cache, `kl_cpu` KL(CPU || CPU) with the same tokens one
     by one: a quantizer makes much of the least difference, so that neither is judged. The two `kl_f16` are
     KL(f16 || pair) on one backend. The greedy texts part at token `parted`: the CPU's choice leads the device's by
-    `gap_cpu` logits on the CPU, there it trails by `gap_device`. `attention` and `writes` count the Metal host's
+    `gap_cpu` logits on the CPU, there it trails by `gap_device`. `attention` and `writes` count the Metal emulator's
     dispatches of such kernels; None elsewhere.
     """
 

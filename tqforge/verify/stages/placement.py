@@ -20,7 +20,7 @@ from tqforge.verify.stages.ops.backend_ops import CONTROL, TYPE
 #: Metal's fused attention takes no such pair: its attention must be seen on the CPU, or the check is blind.
 REFUSED = Pair("q4_0", "tq3_0")
 _TOKENS = ((1, 2, 3),)
-#: Types whose attention kernels the host has for both sides; unequal stock pairs are refused by every Metal.
+#: Types whose attention kernels the emulator has for both sides; unequal stock pairs are refused by every Metal.
 _COMPILED = ("f16", CONTROL, TYPE)
 _METHOD = (
     "llama.cpp's scheduler prints where each op of a graph stands (GGML_SCHED_DEBUG=2): the graphs it reserves for "
@@ -33,7 +33,7 @@ _METHOD = (
 def run(session: Session) -> CheckStage:
     """Every pair, then the refused one."""
     there = device.find(session)
-    model = trace.f16_copy(session) if there.is_host else session.facts.path
+    model = trace.f16_copy(session) if there.is_emulator else session.facts.path
     asked = tuple(dict.fromkeys((*pairs(), *(pair for pair in session.settings.pairs if pair != REFUSED))))
     checks: list[Check] = []
     with (
@@ -48,8 +48,8 @@ def run(session: Session) -> CheckStage:
 
 
 def _one(loaded: trace.Loaded, pair: Pair, there: Device) -> Check:
-    if there.is_host and pair.k == pair.v and pair.k not in _COMPILED:
-        why = f"the Metal host is compiled without the kernels of {pair}; they are upstream's own"
+    if there.is_emulator and pair.k == pair.v and pair.k not in _COMPILED:
+        why = f"the Metal emulator is compiled without the kernels of {pair}; they are upstream's own"
         return Check(name=str(pair), status=Status.DEFERRED, reason=why)
     try:
         seen = loaded.trace(pair, Way(_TOKENS, 2), lambda _: None)

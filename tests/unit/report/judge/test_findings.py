@@ -280,7 +280,7 @@ def test_the_whole_model_on_a_device_is_said_pair_by_pair() -> None:
     texts = [f.text for f in findings.findings(report()) if f.stage == "device"]
     assert len(texts) == 3
     assert texts[0].startswith(
-        "f16/f16: KL(CPU || Metal host) 0.0000050 after the same rows (written with an error of "
+        "f16/f16: KL(CPU || Metal emulator) 0.0000050 after the same rows (written with an error of "
     )
     assert "floor 0.000020, the CPU from itself 0.000010)" in texts[0]
     assert "the greedy texts are the same; 21,000 dispatches." in texts[0]

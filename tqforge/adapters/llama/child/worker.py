@@ -149,9 +149,9 @@ class Worker:
         run = callback.Run(args.pop("batches"), int(args.pop("steps")), args.pop("forced", None), **places)
         return callback.trace(self.native, self.engine, ContextSpec(**args), run, tick)
 
-    def host_report(self, args: Args, _tick: Tick) -> Args:
-        """What the Metal host in this process dispatched and found so far."""
-        return extra_libraries.host_report(Path(args["backend"]))
+    def emulator_report(self, args: Args, _tick: Tick) -> Args:
+        """What the Metal emulator in this process dispatched and found so far."""
+        return extra_libraries.emulator_report(Path(args["backend"]))
 
     def bench_open(self, args: Args, _tick: Tick) -> Args:
         """One context per entry of `contexts`, all kept open; the process stays on `threads` CPUs where it can."""

@@ -13,8 +13,8 @@ import numpy as np
 
 from tqforge.adapters import fs, proc
 from tqforge.adapters.llama import placement
-from tqforge.adapters.llama.child import extra_libraries
 from tqforge.adapters.llama.client import Child
+from tqforge.core import emulator
 from tqforge.core.values import Pair
 from tqforge.errors import BuildError, LoadError
 from tqforge.verify import emulator_report
@@ -24,7 +24,7 @@ from tqforge.verify.stages.device.compare import Run
 
 Tick = Callable[[int], None]
 QUANTIZE = "llama-quantize"
-#: Executing a matrix product on the host costs thousands of times what it costs on a GPU.
+#: Executing a matrix product on the emulator costs thousands of times what it costs on a GPU.
 _LARGEST = 600 << 20
 _TIMEOUT = 3600.0
 
@@ -92,7 +92,7 @@ class Loaded:
             logits = np.load(save)
         except LoadError as error:
             if found := self._dispatched()[1]:
-                raise LoadError(f"The Metal host stopped {pair}: {found}", where=error.what) from error
+                raise LoadError(f"The Metal emulator stopped {pair}: {found}", where=error.what) from error
             raise
         finally:
             save.unlink(missing_ok=True)
@@ -109,10 +109,10 @@ class Loaded:
         )
 
     def _dispatched(self) -> tuple[dict[str, int] | None, str]:
-        """What the Metal host ran since the last question, and what it found; None and nothing elsewhere."""
-        if self.device is None or not self.device.is_host:
+        """What the Metal emulator ran since the last question, and what it found; None and nothing elsewhere."""
+        if self.device is None or not self.device.is_emulator:
             return None, ""
-        report = self.child.call("host_report", {"backend": str(self.device.library())}, timeout=_TIMEOUT)
+        report = self.child.call("emulator_report", {"backend": str(self.device.library())}, timeout=_TIMEOUT)
         total = Counter({name: int(count) for name, count in report["dispatches"].items()})
         new = total - self._ran
         found = emulator_report.faults(report, self._known)
@@ -127,7 +127,7 @@ def load(session: Session, model: Path, device: Device | None, stage: str) -> It
     env: dict[str, str | None] = {**placement.SWITCH}
     backend = None
     if device and (library := device.library()):
-        env |= {extra_libraries.REPORT: str(session.folder / "metal-host.json"), "METAL_HOST_QUIET": "1"}
+        env |= {emulator.REPORT: str(session.folder / "metal-emulator.json"), emulator.QUIET: "1"}
         backend = (library, NAME)
     log = session.folder / f"llama-{stage}-{where}.log"
     target = session.target

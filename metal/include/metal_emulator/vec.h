@@ -21,7 +21,7 @@ template <class S> using if_scalar = std::enable_if_t<is_scalar_v<S>>;
 
 template <typename T, int N> struct vec;
 
-#define METAL_HOST_VEC_COMMON(N)                                                                                         \
+#define METAL_EMULATOR_VEC_COMMON(N)                                                                                         \
     typedef T elem_t;                                                                                                    \
     vec() = default;                                                                                                     \
     vec(const vec &) = default;                                                                                          \
@@ -33,39 +33,39 @@ template <typename T, int N> struct vec;
 
 template <typename T> struct alignas(2*sizeof(T)) vec<T, 2> {
     union { T e[2]; struct { T x, y; }; struct { T r, g; }; };
-    METAL_HOST_VEC_COMMON(2)
+    METAL_EMULATOR_VEC_COMMON(2)
     constexpr vec(T a, T b) : e{a, b} {}
 };
 template <typename T> struct alignas(4*sizeof(T)) vec<T, 3> {
     union { T e[3]; struct { T x, y, z; }; struct { T r, g, b; }; };
-    METAL_HOST_VEC_COMMON(3)
+    METAL_EMULATOR_VEC_COMMON(3)
     constexpr vec(T a, T b, T c) : e{a, b, c} {}
 };
 template <typename T> struct alignas(4*sizeof(T)) vec<T, 4> {
     union { T e[4]; struct { T x, y, z, w; }; struct { T r, g, b, a; }; };
-    METAL_HOST_VEC_COMMON(4)
+    METAL_EMULATOR_VEC_COMMON(4)
     constexpr vec(T p, T q, T r, T s) : e{p, q, r, s} {}
     constexpr vec(const vec<T, 2> & p, const vec<T, 2> & q) : e{p[0], p[1], q[0], q[1]} {}
 };
 
-#define METAL_HOST_EACH(expr) for (int i = 0; i < N; ++i) r[i] = (expr); return r
+#define METAL_EMULATOR_EACH(expr) for (int i = 0; i < N; ++i) r[i] = (expr); return r
 
-#define METAL_HOST_BINARY(op)                                                                                            \
-    template <typename T, int N> vec<T, N> operator op(const vec<T, N> & a, const vec<T, N> & b) { vec<T, N> r; METAL_HOST_EACH((T) (a[i] op b[i])); } \
+#define METAL_EMULATOR_BINARY(op)                                                                                            \
+    template <typename T, int N> vec<T, N> operator op(const vec<T, N> & a, const vec<T, N> & b) { vec<T, N> r; METAL_EMULATOR_EACH((T) (a[i] op b[i])); } \
     template <typename T, int N, class S, class = if_scalar<S>> vec<T, N> operator op(const vec<T, N> & a, S s) { return a op vec<T, N>(s); } \
     template <typename T, int N, class S, class = if_scalar<S>> vec<T, N> operator op(S s, const vec<T, N> & b) { return vec<T, N>(s) op b; } \
     template <typename T, int N> vec<T, N> & operator op##=(vec<T, N> & a, const vec<T, N> & b) { return a = a op b; }   \
     template <typename T, int N, class S, class = if_scalar<S>> vec<T, N> & operator op##=(vec<T, N> & a, S s) { return a = a op vec<T, N>(s); }
-METAL_HOST_BINARY(+) METAL_HOST_BINARY(-) METAL_HOST_BINARY(*) METAL_HOST_BINARY(/) METAL_HOST_BINARY(%)
-METAL_HOST_BINARY(&) METAL_HOST_BINARY(|) METAL_HOST_BINARY(^) METAL_HOST_BINARY(<<) METAL_HOST_BINARY(>>)
+METAL_EMULATOR_BINARY(+) METAL_EMULATOR_BINARY(-) METAL_EMULATOR_BINARY(*) METAL_EMULATOR_BINARY(/) METAL_EMULATOR_BINARY(%)
+METAL_EMULATOR_BINARY(&) METAL_EMULATOR_BINARY(|) METAL_EMULATOR_BINARY(^) METAL_EMULATOR_BINARY(<<) METAL_EMULATOR_BINARY(>>)
 
-#define METAL_HOST_COMPARE(op)                                                                                           \
-    template <typename T, int N> vec<bool, N> operator op(const vec<T, N> & a, const vec<T, N> & b) { vec<bool, N> r; METAL_HOST_EACH(a[i] op b[i]); } \
+#define METAL_EMULATOR_COMPARE(op)                                                                                           \
+    template <typename T, int N> vec<bool, N> operator op(const vec<T, N> & a, const vec<T, N> & b) { vec<bool, N> r; METAL_EMULATOR_EACH(a[i] op b[i]); } \
     template <typename T, int N, class S, class = if_scalar<S>> vec<bool, N> operator op(const vec<T, N> & a, S s) { return a op vec<T, N>(s); }
-METAL_HOST_COMPARE(<) METAL_HOST_COMPARE(>) METAL_HOST_COMPARE(<=) METAL_HOST_COMPARE(>=) METAL_HOST_COMPARE(==) METAL_HOST_COMPARE(!=)
+METAL_EMULATOR_COMPARE(<) METAL_EMULATOR_COMPARE(>) METAL_EMULATOR_COMPARE(<=) METAL_EMULATOR_COMPARE(>=) METAL_EMULATOR_COMPARE(==) METAL_EMULATOR_COMPARE(!=)
 
-template <typename T, int N> vec<T, N> operator-(const vec<T, N> & a) { vec<T, N> r; METAL_HOST_EACH((T) -a[i]); }
-template <typename T, int N> vec<T, N> operator~(const vec<T, N> & a) { vec<T, N> r; METAL_HOST_EACH((T) ~a[i]); }
+template <typename T, int N> vec<T, N> operator-(const vec<T, N> & a) { vec<T, N> r; METAL_EMULATOR_EACH((T) -a[i]); }
+template <typename T, int N> vec<T, N> operator~(const vec<T, N> & a) { vec<T, N> r; METAL_EMULATOR_EACH((T) ~a[i]); }
 
 // C columns of R rows
 template <typename T, int C, int R> struct matrix {
@@ -99,21 +99,21 @@ template <typename T, int N> struct packed {
     T e[N];
     T & operator[](int i) { return e[i]; }
     const T & operator[](int i) const { return e[i]; }
-    operator vec<T, N>() const { vec<T, N> r; METAL_HOST_EACH(e[i]); }
-    template <class U> explicit operator vec<U, N>() const { vec<U, N> r; METAL_HOST_EACH((U) e[i]); }
+    operator vec<T, N>() const { vec<T, N> r; METAL_EMULATOR_EACH(e[i]); }
+    template <class U> explicit operator vec<U, N>() const { vec<U, N> r; METAL_EMULATOR_EACH((U) e[i]); }
 };
 
 } // namespace metal
 
-#define METAL_HOST_VECTORS(t) typedef metal::vec<t, 2> t##2; typedef metal::vec<t, 3> t##3; typedef metal::vec<t, 4> t##4;
-METAL_HOST_VECTORS(char)  METAL_HOST_VECTORS(uchar)  METAL_HOST_VECTORS(short) METAL_HOST_VECTORS(ushort)
-METAL_HOST_VECTORS(int)   METAL_HOST_VECTORS(uint)   METAL_HOST_VECTORS(long)  METAL_HOST_VECTORS(ulong)
-METAL_HOST_VECTORS(half)  METAL_HOST_VECTORS(float)  METAL_HOST_VECTORS(bool)
+#define METAL_EMULATOR_VECTORS(t) typedef metal::vec<t, 2> t##2; typedef metal::vec<t, 3> t##3; typedef metal::vec<t, 4> t##4;
+METAL_EMULATOR_VECTORS(char)  METAL_EMULATOR_VECTORS(uchar)  METAL_EMULATOR_VECTORS(short) METAL_EMULATOR_VECTORS(ushort)
+METAL_EMULATOR_VECTORS(int)   METAL_EMULATOR_VECTORS(uint)   METAL_EMULATOR_VECTORS(long)  METAL_EMULATOR_VECTORS(ulong)
+METAL_EMULATOR_VECTORS(half)  METAL_EMULATOR_VECTORS(float)  METAL_EMULATOR_VECTORS(bool)
 
-#define METAL_HOST_MATRICES(t)                                                                                           \
+#define METAL_EMULATOR_MATRICES(t)                                                                                           \
     typedef metal::matrix<t, 2, 2> t##2x2; typedef metal::matrix<t, 2, 4> t##2x4; typedef metal::matrix<t, 4, 2> t##4x2; \
     typedef metal::matrix<t, 3, 3> t##3x3; typedef metal::matrix<t, 4, 4> t##4x4;
-METAL_HOST_MATRICES(half) METAL_HOST_MATRICES(float)
+METAL_EMULATOR_MATRICES(half) METAL_EMULATOR_MATRICES(float)
 
 typedef metal::packed<char, 4>  packed_char4;
 typedef metal::packed<uchar, 4> packed_uchar4;

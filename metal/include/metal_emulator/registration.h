@@ -7,7 +7,7 @@
 
 namespace metal { template <typename T, int N> struct vec; }
 
-namespace metal_host {
+namespace metal_emulator {
 
 // ---- values of attributed parameters
 struct Position {
@@ -22,8 +22,8 @@ enum Builtin { GROUP_POS, THREAD_POS, GROUP_SIZE, LANE, SIMDGROUP, THREAD, GRID_
 struct Index { constexpr int operator[](int i) const { return i; } };
 
 struct Builtins {
-    METAL_HOST_UNCHECKED Position operator[](int which) const {
-        const Lane & l = *metal_host_lane;
+    METAL_EMULATOR_UNCHECKED Position operator[](int which) const {
+        const Lane & l = *metal_emulator_lane;
         auto all = [](const unsigned * p) { return Position{{p[0], p[1], p[2]}}; };
         auto one = [](unsigned x) { return Position{{x, 0, 0}}; };
         switch (which) {
@@ -46,7 +46,7 @@ struct Builtins {
 
 struct AnyPointer { void * p; template <class T> operator T *() const { return (T *) p; } };
 struct GroupMemory {
-    METAL_HOST_UNCHECKED AnyPointer operator[](int i) const { return {metal_host_lane->group_memory[i]}; }
+    METAL_EMULATOR_UNCHECKED AnyPointer operator[](int i) const { return {metal_emulator_lane->group_memory[i]}; }
 };
 
 inline constexpr Index index{};
@@ -96,30 +96,30 @@ struct KernelEntry {
         typedef typename Parameters<F>::type L;
         constexpr int n = count_buffers<Call, L, 0, Parameters<F>::count>();
         auto invoke = +[](void * const * buffers) { call<Call, L>(buffers, std::make_integer_sequence<int, n>{}); };
-        metal_host_register_kernel(&unit, file, name, invoke, n);
+        metal_emulator_register_kernel(&unit, file, name, invoke, n);
     }
 };
 
 struct ConstantEntry {
     ConstantEntry(int index, void * address, int size, const char * name) {
-        metal_host_register_constant(&unit, index, address, size, name);
+        metal_emulator_register_constant(&unit, index, address, size, name);
     }
 };
 
-} // namespace metal_host
+} // namespace metal_emulator
 
-#define METAL_HOST_JOIN_(a, b) a##b
-#define METAL_HOST_JOIN(a, b) METAL_HOST_JOIN_(a, b)
+#define METAL_EMULATOR_JOIN_(a, b) a##b
+#define METAL_EMULATOR_JOIN(a, b) METAL_EMULATOR_JOIN_(a, b)
 
 // the lambda sees the default arguments of the kernel, which a function pointer does not carry
-#define METAL_HOST_KERNEL(host_name, ...) \
-    static const ::metal_host::KernelEntry METAL_HOST_JOIN(metal_host_kernel_, __COUNTER__)(__FILE__, host_name, &__VA_ARGS__, \
+#define METAL_EMULATOR_KERNEL(host_name, ...) \
+    static const ::metal_emulator::KernelEntry METAL_EMULATOR_JOIN(metal_emulator_kernel_, __COUNTER__)(__FILE__, host_name, &__VA_ARGS__, \
         [](auto && ... a) -> decltype((void) __VA_ARGS__(static_cast<decltype(a)>(a)...)) { __VA_ARGS__(static_cast<decltype(a)>(a)...); });
 
-#define METAL_HOST_CONSTANT(type, name, index) \
-    static type name; static const ::metal_host::ConstantEntry METAL_HOST_JOIN(metal_host_constant_, name)(index, &name, sizeof(name), #name)
+#define METAL_EMULATOR_CONSTANT(type, name, index) \
+    static type name; static const ::metal_emulator::ConstantEntry METAL_EMULATOR_JOIN(metal_emulator_constant_, name)(index, &name, sizeof(name), #name)
 
-#define METAL_HOST_GROUP_VARIABLE(type, name, dims) \
-    static ::metal_host::Guarded<type dims> METAL_HOST_JOIN(metal_host_guarded_, name); \
-    auto & name = METAL_HOST_JOIN(metal_host_guarded_, name).value; \
-    metal_host_threadgroup_variable((void *) &name, sizeof(name), #name)
+#define METAL_EMULATOR_GROUP_VARIABLE(type, name, dims) \
+    static ::metal_emulator::Guarded<type dims> METAL_EMULATOR_JOIN(metal_emulator_guarded_, name); \
+    auto & name = METAL_EMULATOR_JOIN(metal_emulator_guarded_, name).value; \
+    metal_emulator_threadgroup_variable((void *) &name, sizeof(name), #name)

@@ -6,11 +6,11 @@
 #include "../runtime/executor.h"
 #include <mutex>
 
-struct ggml_metal_cv { metal_host::ConstantValues values; };
+struct ggml_metal_cv { metal_emulator::ConstantValues values; };
 
 struct ggml_metal_pipeline {
-    const metal_host::Kernel * kernel;
-    metal_host::ConstantValues constants;
+    const metal_emulator::Kernel * kernel;
+    metal_emulator::ConstantValues constants;
 };
 
 struct ggml_metal_library {
@@ -40,5 +40,5 @@ struct ggml_metal {
 };
 
 // The memory of the tensors that the running op looked up: an access beyond them is out of bounds, even inside the buffer.
-void metal_host_begin_op();
-metal_host::Extent metal_host_tensor_extent(const ggml_metal_buffer & b, size_t offset);
+void metal_emulator_begin_op();
+metal_emulator::Extent metal_emulator_tensor_extent(const ggml_metal_buffer & b, size_t offset);

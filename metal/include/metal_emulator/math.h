@@ -29,30 +29,30 @@ template <class T, class U> T as_type(const U & u) {
 }
 
 // one overload per scalar type, as in Metal: mixed calls are ambiguous here too
-#define METAL_HOST_INT_FUNCTIONS(t)                                                                                      \
+#define METAL_EMULATOR_INT_FUNCTIONS(t)                                                                                      \
     inline t max(t a, t b) { return a < b ? b : a; }                                                                     \
     inline t min(t a, t b) { return b < a ? b : a; }                                                                     \
     inline t clamp(t x, t a, t b) { return x < a ? a : b < x ? b : x; }
-METAL_HOST_INT_FUNCTIONS(char) METAL_HOST_INT_FUNCTIONS(signed char) METAL_HOST_INT_FUNCTIONS(uchar)
-METAL_HOST_INT_FUNCTIONS(short) METAL_HOST_INT_FUNCTIONS(ushort) METAL_HOST_INT_FUNCTIONS(int) METAL_HOST_INT_FUNCTIONS(uint)
-METAL_HOST_INT_FUNCTIONS(long) METAL_HOST_INT_FUNCTIONS(ulong)
+METAL_EMULATOR_INT_FUNCTIONS(char) METAL_EMULATOR_INT_FUNCTIONS(signed char) METAL_EMULATOR_INT_FUNCTIONS(uchar)
+METAL_EMULATOR_INT_FUNCTIONS(short) METAL_EMULATOR_INT_FUNCTIONS(ushort) METAL_EMULATOR_INT_FUNCTIONS(int) METAL_EMULATOR_INT_FUNCTIONS(uint)
+METAL_EMULATOR_INT_FUNCTIONS(long) METAL_EMULATOR_INT_FUNCTIONS(ulong)
 
 // NaN loses against a number
-#define METAL_HOST_FLOAT_FUNCTIONS(t)                                                                                    \
+#define METAL_EMULATOR_FLOAT_FUNCTIONS(t)                                                                                    \
     inline t max(t a, t b) { return a != a ? b : b != b ? a : a < b ? b : a; }                                           \
     inline t min(t a, t b) { return a != a ? b : b != b ? a : b < a ? b : a; }                                           \
     inline t fmax(t a, t b) { return max(a, b); }                                                                        \
     inline t fmin(t a, t b) { return min(a, b); }                                                                        \
     inline t clamp(t x, t a, t b) { return min(max(x, a), b); }
-METAL_HOST_FLOAT_FUNCTIONS(half) METAL_HOST_FLOAT_FUNCTIONS(float)
+METAL_EMULATOR_FLOAT_FUNCTIONS(half) METAL_EMULATOR_FLOAT_FUNCTIONS(float)
 
 template <class A, class B> using if_mixed = std::enable_if_t<is_scalar_v<A> && is_scalar_v<B> && !std::is_same_v<A, B>>;
 template <class A, class B, class = if_mixed<A, B>> float fmax(A a, B b) { return fmax((float) a, (float) b); }
 template <class A, class B, class = if_mixed<A, B>> float fmin(A a, B b) { return fmin((float) a, (float) b); }
 
-template <typename T, int N> vec<T, N> max(const vec<T, N> & a, const vec<T, N> & b) { vec<T, N> r; METAL_HOST_EACH(max(a[i], b[i])); }
-template <typename T, int N> vec<T, N> min(const vec<T, N> & a, const vec<T, N> & b) { vec<T, N> r; METAL_HOST_EACH(min(a[i], b[i])); }
-template <typename T, int N> vec<T, N> clamp(const vec<T, N> & x, T a, T b) { vec<T, N> r; METAL_HOST_EACH(clamp(x[i], a, b)); }
+template <typename T, int N> vec<T, N> max(const vec<T, N> & a, const vec<T, N> & b) { vec<T, N> r; METAL_EMULATOR_EACH(max(a[i], b[i])); }
+template <typename T, int N> vec<T, N> min(const vec<T, N> & a, const vec<T, N> & b) { vec<T, N> r; METAL_EMULATOR_EACH(min(a[i], b[i])); }
+template <typename T, int N> vec<T, N> clamp(const vec<T, N> & x, T a, T b) { vec<T, N> r; METAL_EMULATOR_EACH(clamp(x[i], a, b)); }
 template <typename T, int N, class S> vec<T, N> fmax(const vec<T, N> & a, const S & b) { return max(a, vec<T, N>(b)); }
 template <typename T, int N, class S> vec<T, N> fmin(const vec<T, N> & a, const S & b) { return min(a, vec<T, N>(b)); }
 template <typename T, int N, class S, class = if_scalar<S>> vec<T, N> fmax(S a, const vec<T, N> & b) { return max(vec<T, N>(a), b); }
@@ -62,18 +62,18 @@ inline int   abs(int x)   { return x < 0 ? -x : x; }
 inline float abs(float x) { return __builtin_fabsf(x); }
 inline half  abs(half x)  { return (half) __builtin_fabsf((float) x); }
 
-#define METAL_HOST_UNARY(name, expr)                                                                                     \
+#define METAL_EMULATOR_UNARY(name, expr)                                                                                     \
     inline float name(float x) { return (expr); }                                                                        \
     inline half  name(half h)  { return (half) name((float) h); }                                                        \
-    template <typename T, int N> vec<T, N> name(const vec<T, N> & a) { vec<T, N> r; METAL_HOST_EACH(name(a[i])); }
-METAL_HOST_UNARY(fabs,  __builtin_fabsf(x))  METAL_HOST_UNARY(sqrt,  __builtin_sqrtf(x))  METAL_HOST_UNARY(rsqrt, 1.0f/__builtin_sqrtf(x))
-METAL_HOST_UNARY(exp,   __builtin_expf(x))   METAL_HOST_UNARY(exp2,  __builtin_exp2f(x))  METAL_HOST_UNARY(log,   __builtin_logf(x))
-METAL_HOST_UNARY(log2,  __builtin_log2f(x))  METAL_HOST_UNARY(sin,   __builtin_sinf(x))   METAL_HOST_UNARY(cos,   __builtin_cosf(x))
-METAL_HOST_UNARY(tan,   __builtin_tanf(x))   METAL_HOST_UNARY(tanh,  __builtin_tanhf(x))  METAL_HOST_UNARY(floor, __builtin_floorf(x))
-METAL_HOST_UNARY(ceil,  __builtin_ceilf(x))  METAL_HOST_UNARY(round, __builtin_roundf(x)) METAL_HOST_UNARY(rint,  __builtin_rintf(x))
-METAL_HOST_UNARY(trunc, __builtin_truncf(x)) METAL_HOST_UNARY(acos,  __builtin_acosf(x))  METAL_HOST_UNARY(asin,  __builtin_asinf(x))
-METAL_HOST_UNARY(atan,  __builtin_atanf(x))  METAL_HOST_UNARY(fract, x - __builtin_floorf(x))
-METAL_HOST_UNARY(sign,  x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x == 0.0f ? x : 0.0f)
+    template <typename T, int N> vec<T, N> name(const vec<T, N> & a) { vec<T, N> r; METAL_EMULATOR_EACH(name(a[i])); }
+METAL_EMULATOR_UNARY(fabs,  __builtin_fabsf(x))  METAL_EMULATOR_UNARY(sqrt,  __builtin_sqrtf(x))  METAL_EMULATOR_UNARY(rsqrt, 1.0f/__builtin_sqrtf(x))
+METAL_EMULATOR_UNARY(exp,   __builtin_expf(x))   METAL_EMULATOR_UNARY(exp2,  __builtin_exp2f(x))  METAL_EMULATOR_UNARY(log,   __builtin_logf(x))
+METAL_EMULATOR_UNARY(log2,  __builtin_log2f(x))  METAL_EMULATOR_UNARY(sin,   __builtin_sinf(x))   METAL_EMULATOR_UNARY(cos,   __builtin_cosf(x))
+METAL_EMULATOR_UNARY(tan,   __builtin_tanf(x))   METAL_EMULATOR_UNARY(tanh,  __builtin_tanhf(x))  METAL_EMULATOR_UNARY(floor, __builtin_floorf(x))
+METAL_EMULATOR_UNARY(ceil,  __builtin_ceilf(x))  METAL_EMULATOR_UNARY(round, __builtin_roundf(x)) METAL_EMULATOR_UNARY(rint,  __builtin_rintf(x))
+METAL_EMULATOR_UNARY(trunc, __builtin_truncf(x)) METAL_EMULATOR_UNARY(acos,  __builtin_acosf(x))  METAL_EMULATOR_UNARY(asin,  __builtin_asinf(x))
+METAL_EMULATOR_UNARY(atan,  __builtin_atanf(x))  METAL_EMULATOR_UNARY(fract, x - __builtin_floorf(x))
+METAL_EMULATOR_UNARY(sign,  x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x == 0.0f ? x : 0.0f)
 template <class I, class = std::enable_if_t<std::is_integral_v<I>>> float floor(I x) { return (float) x; }
 
 inline float pow(float a, float b)   { return __builtin_powf(a, b); }
@@ -84,7 +84,7 @@ inline float ldexp(float x, int e)   { return __builtin_ldexpf(x, e); }
 inline float mix(float a, float b, float t) { return a + (b - a)*t; }
 inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline half  fma(half a, half b, half c)    { return (half) __builtin_fmaf((float) a, (float) b, (float) c); }
-template <typename T, int N> vec<T, N> fma(const vec<T, N> & a, const vec<T, N> & b, const vec<T, N> & c) { vec<T, N> r; METAL_HOST_EACH(fma(a[i], b[i], c[i])); }
+template <typename T, int N> vec<T, N> fma(const vec<T, N> & a, const vec<T, N> & b, const vec<T, N> & c) { vec<T, N> r; METAL_EMULATOR_EACH(fma(a[i], b[i], c[i])); }
 
 template <typename T, int N> T dot(const vec<T, N> & a, const vec<T, N> & b) {
     T r = (T) (a[0]*b[0]);
@@ -102,7 +102,7 @@ inline int  clz(uint x)      { return x ? __builtin_clz(x) : 32; }
 inline int  ctz(uint x)      { return x ? __builtin_ctz(x) : 32; }
 
 template <typename T> T select(T a, T b, bool c) { return c ? b : a; }
-template <typename T, int N> vec<T, N> select(const vec<T, N> & a, const vec<T, N> & b, const vec<bool, N> & c) { vec<T, N> r; METAL_HOST_EACH(c[i] ? b[i] : a[i]); }
+template <typename T, int N> vec<T, N> select(const vec<T, N> & a, const vec<T, N> & b, const vec<bool, N> & c) { vec<T, N> r; METAL_EMULATOR_EACH(c[i] ? b[i] : a[i]); }
 template <int N> bool any(const vec<bool, N> & a) { bool r = false; for (int i = 0; i < N; ++i) r |= a[i]; return r; }
 template <int N> bool all(const vec<bool, N> & a) { bool r = true;  for (int i = 0; i < N; ++i) r &= a[i]; return r; }
 
@@ -113,9 +113,9 @@ namespace fast    { using metal::tanh; using metal::exp; using metal::log; using
 enum memory_order { memory_order_relaxed };
 template <typename T> struct atomic { T v; };
 typedef atomic<uint> atomic_uint; typedef atomic<int> atomic_int; typedef atomic<float> atomic_float;
-template <typename T, typename U> METAL_HOST_UNCHECKED T atomic_fetch_add_explicit(atomic<T> * p, U d, memory_order) { T o = p->v; p->v = (T) (o + d); return o; }
-template <typename T, typename U> METAL_HOST_UNCHECKED T atomic_fetch_max_explicit(atomic<T> * p, U d, memory_order) { T o = p->v; p->v = o < (T) d ? (T) d : o; return o; }
-template <typename T, typename U> METAL_HOST_UNCHECKED void atomic_store_explicit(atomic<T> * p, U d, memory_order) { p->v = (T) d; }
-template <typename T> METAL_HOST_UNCHECKED T atomic_load_explicit(const atomic<T> * p, memory_order) { return p->v; }
+template <typename T, typename U> METAL_EMULATOR_UNCHECKED T atomic_fetch_add_explicit(atomic<T> * p, U d, memory_order) { T o = p->v; p->v = (T) (o + d); return o; }
+template <typename T, typename U> METAL_EMULATOR_UNCHECKED T atomic_fetch_max_explicit(atomic<T> * p, U d, memory_order) { T o = p->v; p->v = o < (T) d ? (T) d : o; return o; }
+template <typename T, typename U> METAL_EMULATOR_UNCHECKED void atomic_store_explicit(atomic<T> * p, U d, memory_order) { p->v = (T) d; }
+template <typename T> METAL_EMULATOR_UNCHECKED T atomic_load_explicit(const atomic<T> * p, memory_order) { return p->v; }
 
 } // namespace metal

@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-// metal_host code that runs on behalf of a kernel must not be seen by the access checker
-#define METAL_HOST_UNCHECKED __attribute__((no_sanitize("thread")))
+// metal_emulator code that runs on behalf of a kernel must not be seen by the access checker
+#define METAL_EMULATOR_UNCHECKED __attribute__((no_sanitize("thread")))
 
-namespace metal_host {
+namespace metal_emulator {
 
 // a place in a kernel where threads wait for each other
 struct Loc { const char * file; int line; int col; const char * op; };
@@ -33,22 +33,22 @@ constexpr size_t GUARD = 256;
 
 enum Flags { FLAG_NONE = 0, FLAG_DEVICE = 1, FLAG_THREADGROUP = 2, FLAG_TEXTURE = 4 };
 
-} // namespace metal_host
+} // namespace metal_emulator
 
 extern "C" {
-extern metal_host::Lane * metal_host_lane; // the running GPU thread
+extern metal_emulator::Lane * metal_emulator_lane; // the running GPU thread
 
-void metal_host_threadgroup_barrier(metal_host::Loc loc, int flags);
-void metal_host_simdgroup_barrier(metal_host::Loc loc, int flags);
-void metal_host_collective(metal_host::Loc loc, void * arg, metal_host::Collective fn);
+void metal_emulator_threadgroup_barrier(metal_emulator::Loc loc, int flags);
+void metal_emulator_simdgroup_barrier(metal_emulator::Loc loc, int flags);
+void metal_emulator_collective(metal_emulator::Loc loc, void * arg, metal_emulator::Collective fn);
 
 // an access made by a collective on behalf of one lane (checking build only)
-void metal_host_access(const void * p, size_t n, bool write, int lane);
+void metal_emulator_access(const void * p, size_t n, bool write, int lane);
 // a `threadgroup T name[..];` declared inside a kernel, announced by every thread that reaches it
-void metal_host_threadgroup_variable(void * p, size_t n, const char * name);
-[[noreturn]] void metal_host_fail(const char * message);
+void metal_emulator_threadgroup_variable(void * p, size_t n, const char * name);
+[[noreturn]] void metal_emulator_fail(const char * message);
 
 // unit: any address that is unique to one kernel source file
-void metal_host_register_kernel(const void * unit, const char * file, const char * name, metal_host::Invoke invoke, int n_buffers);
-void metal_host_register_constant(const void * unit, int index, void * address, int size, const char * name);
+void metal_emulator_register_kernel(const void * unit, const char * file, const char * name, metal_emulator::Invoke invoke, int n_buffers);
+void metal_emulator_register_constant(const void * unit, int index, void * address, int size, const char * name);
 }
