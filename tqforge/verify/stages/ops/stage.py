@@ -23,8 +23,8 @@ _METHOD = (
     "test-backend-ops computes the same op on the named backend and on the CPU and compares the normalized mean square "
     "error with its own limit; `refused` are cases that the backend does not claim to support. On the Metal emulator "
     "the tree's Metal kernels are executed on the CPU through llama.cpp's own dispatch code: that shows results, "
-    "missing kernels and faults of access, not speed and not whether Apple's compiler takes the sources. Rows with an NMSE are "
-    "the emulator's own cases against float64, each access watched, the stock type beside ours."
+    "missing kernels and faults of access, not speed and not whether Apple's compiler takes the sources. Rows with an "
+    "NMSE are the emulator's own cases against float64, each access watched, the stock type beside ours."
 )
 
 
