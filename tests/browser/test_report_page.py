@@ -136,7 +136,9 @@ def test_hostile_answers_stay_text(browser: Any, page: Page) -> None:
     assert browser.ask("return document.querySelectorAll('img, script').length") == 0
     assert len(texts[3]) < 5000
     assert "#answers" not in browser.driver.title
-    assert report().model.name in browser.driver.title
+    model = report().model
+    assert model is not None
+    assert model.name in browser.driver.title
 
 
 def test_every_table_and_drawing_has_a_name(browser: Any, page: Page) -> None:

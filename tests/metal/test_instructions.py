@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_the_kernels_own_instructions_are_counted() -> None:
 
 @pytest.mark.slow
 def test_a_value_of_ours_costs_little_more_than_one_of_q4_0(
-    emulator: Emulator, tree: Tree, compiler: str, tmp_path: Path, record_property: pytest.RecordProperty
+    emulator: Emulator, tree: Tree, compiler: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     if not tree.has_type("tq3_0"):
         pytest.skip("deferred: this tree has no type tq3_0")

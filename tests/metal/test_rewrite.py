@@ -14,7 +14,7 @@ sources = tool("sources")
 
 
 def rewritten(text: str) -> str:
-    return rewrite.rewrite(text, "x.metal", Counter())
+    return str(rewrite.rewrite(text, "x.metal", Counter()))
 
 
 def test_an_instantiation_is_registered_under_its_host_name() -> None:

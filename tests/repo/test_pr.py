@@ -44,7 +44,7 @@ def make(toy: Toy, name: str = "pack") -> dict[str, str]:
 
 
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pr.lint, "check", lambda *arguments: [])
+    monkeypatch.setattr(lint, "check", lambda *arguments: [])
 
 
 def test_lint_findings_refuse_the_pack(toy: Toy) -> None:

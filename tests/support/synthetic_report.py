@@ -114,6 +114,7 @@ def report(**more: Any) -> Report:
 
 
 def everything_deferred() -> Report:
+    why: dict[str, Any]
     why = {"status": Status.DEFERRED, "reason": "The library could not be loaded.", "remedy": "Run tqforge build."}
     parts = (
         *(CheckStage(name=name, **why) for name in ("source", "codec", "placement")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from synthetic_parts import KL, PAIRS, STOCK, bits, digest, interval
 
@@ -141,7 +141,8 @@ def check_stages() -> tuple[CheckStage, CheckStage, CheckStage]:
 
 def speed_stage(pairs: Iterable[str] = PAIRS) -> SpeedStage:
     rows = []
-    for phase, base in (("prefill", 900.0), ("decode", 61.0)):
+    rates: dict[Literal["prefill", "decode"], float] = {"prefill": 900.0, "decode": 61.0}
+    for phase, base in rates.items():
         for depth in (0, 2048, 4096):
             for pair in pairs:
                 ratio = (

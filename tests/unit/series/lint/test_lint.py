@@ -69,7 +69,7 @@ def make(folder: Path, text: str = GOOD, name: str = "ggml-thing") -> Subject:
     (shelf.folder / "series").write_text(f"{name}.patch\n")
     loaded = series.load(shelf.folder)
     entries = tuple(LockedPatch(name=p.name, sha256=p.sha256, patch_id=ID, tree=ID) for p in loaded.patches)
-    table = lock.Lock(schema=1, bases={"toy": LockedBase(tree=ID, final=ID, patches=entries)})
+    table = lock.Lock.model_validate({"schema": 1, "bases": {"toy": LockedBase(tree=ID, final=ID, patches=entries)}})
     shelf.lock.write_text(lock.render(table))
     settings = load_settings(resources.third_party() / "lint.toml")
     return Subject(shelf=shelf, base="toy", series=loaded, settings=settings)
