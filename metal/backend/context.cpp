@@ -3,6 +3,7 @@
 #include "ggml-impl.h"
 #include "ggml-metal-common.h"
 #include "ggml-metal-ops.h"
+
 #include <cstring>
 
 extern "C" {
@@ -12,8 +13,12 @@ void ggml_metal_free(ggml_metal_t c) { delete c; }
 const char * ggml_metal_get_name(ggml_metal_t c) { return c->dev->props.name; }
 void ggml_metal_synchronize(ggml_metal_t) {}
 
-void ggml_metal_set_tensor_async(ggml_metal_t, ggml_tensor * t, const void * d, size_t o, size_t n) { memcpy((char *) t->data + o, d, n); }
-void ggml_metal_get_tensor_async(ggml_metal_t, const ggml_tensor * t, void * d, size_t o, size_t n) { memcpy(d, (const char *) t->data + o, n); }
+void ggml_metal_set_tensor_async(ggml_metal_t, ggml_tensor * t, const void * d, size_t o, size_t n) {
+    memcpy((char *) t->data + o, d, n);
+}
+void ggml_metal_get_tensor_async(ggml_metal_t, const ggml_tensor * t, void * d, size_t o, size_t n) {
+    memcpy(d, (const char *) t->data + o, n);
+}
 bool ggml_metal_cpy_tensor_async(ggml_metal_t, ggml_metal_t, const ggml_tensor * s, ggml_tensor * d) {
     memcpy(d->data, s->data, ggml_nbytes(s));
     return true;

@@ -1,6 +1,7 @@
 // The device and its properties. What it says it can do is in supports.cpp.
 #include "emulator.h"
 #include "ggml-impl.h"
+
 #include <cstdlib>
 #include <cstring>
 
@@ -21,7 +22,8 @@ ggml_metal_device_t ggml_metal_device_init(int device, int) {
     snprintf(p.desc, sizeof p.desc, "Metal emulator (kernels executed on the CPU, %s build)", metal_emulator_variant);
     p.max_buffer_size = p.max_working_set_size = MEMORY;
     p.max_theadgroup_memory_size = 32768;
-    p.has_simdgroup_reduction = p.has_simdgroup_mm = p.has_unified_memory = p.use_shared_buffers = p.supports_gpu_family_apple7 = true;
+    p.has_simdgroup_reduction = p.has_simdgroup_mm = p.has_unified_memory = p.use_shared_buffers =
+        p.supports_gpu_family_apple7 = true;
     p.device_id = GGML_METAL_DEVICE_GENERIC;
     p.gpu_family = gpu_family();
     p.op_offload_min_batch_size = 32;

@@ -1,5 +1,6 @@
 file(GLOB runtime_files CONFIGURE_DEPENDS runtime/*.cpp)
 add_library(metal-emulator-runtime SHARED ${runtime_files})
+target_include_directories(metal-emulator-runtime PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}" include)
 target_compile_options(metal-emulator-runtime PRIVATE -Wall -Wextra -g1 -O2)
 target_compile_definitions(metal-emulator-runtime PRIVATE
   METAL_EMULATOR_SYMBOLIZER="${SYMBOLIZER}" METAL_EMULATOR_DEFAULT_SUPPRESSIONS="${METAL_EMULATOR_SUPPRESSIONS}"

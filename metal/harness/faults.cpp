@@ -1,5 +1,7 @@
-// usage: metal-emulator-faults KERNEL: runs one kernel of faults.metal over one threadgroup of 64 threads and prints the result.
-#include "../runtime/executor.h"
+// usage: metal-emulator-faults KERNEL: runs one kernel of faults.metal over one threadgroup of 64 threads and prints
+// the result.
+#include "runtime/executor.h"
+
 #include <cstdio>
 
 int main(int argc, char ** argv) {

@@ -1,6 +1,8 @@
 #include "faults.h"
+
 #include "findings.h"
 #include "scheduler.h"
+
 #include <csignal>
 #include <cstdio>
 #include <ucontext.h>
@@ -9,7 +11,8 @@ namespace metal_emulator {
 
 namespace {
 
-void default_action(int signal_number) { signal(signal_number, SIG_DFL); } // returning repeats the fault, which then ends the process
+// Returning repeats the fault, which then ends the process.
+void default_action(int signal_number) { signal(signal_number, SIG_DFL); }
 
 #if defined(__x86_64__)
 
@@ -41,7 +44,9 @@ void on_division(int signal_number, siginfo_t *, void * context) {
     r[REG_RIP] += length;
 }
 
-const void * fault_address(void * context) { return (const char *) ((ucontext_t *) context)->uc_mcontext.gregs[REG_RIP] + 1; }
+const void * fault_address(void * context) {
+    return (const char *) ((ucontext_t *) context)->uc_mcontext.gregs[REG_RIP] + 1;
+}
 
 #else
 

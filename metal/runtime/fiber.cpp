@@ -1,7 +1,8 @@
 #include "fiber.h"
-#include <sys/mman.h>
+
 #include <cstdio>
 #include <cstdlib>
+#include <sys/mman.h>
 
 #if !defined(__x86_64__) && !defined(METAL_EMULATOR_UCONTEXT)
 #define METAL_EMULATOR_UCONTEXT
@@ -76,7 +77,7 @@ namespace metal_emulator {
 void fiber_reset(Fiber & f, void (*entry)()) {
     if (!f.stack) allocate_stack(f);
     void ** sp = (void **) (f.stack + STACK_SIZE - 64);
-    *--sp = nullptr;                    // return address of entry, and the alignment it expects
+    *--sp = nullptr; // return address of entry, and the alignment it expects
     *--sp = (void *) entry;
     for (int i = 0; i < 6; ++i) *--sp = nullptr;
     f.state = sp;

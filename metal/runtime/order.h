@@ -13,9 +13,9 @@ class ReadySet {
 public:
     void clear();
     void add(int thread);
-    int  take();            // -1: nobody
+    int take(); // -1: nobody
 private:
-    uint32_t groups = 0;    // SIMD groups with runnable lanes
+    uint32_t groups = 0; // SIMD groups with runnable lanes
     uint32_t lanes[32] = {};
 };
 

@@ -1,8 +1,9 @@
 #include "source.h"
-#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <fstream>
 #include <map>
 
@@ -43,8 +44,9 @@ static Places symbolize(uintptr_t pc) {
     Places places;
     if (!pc || !dladdr((void *) pc, &info) || !info.dli_fname) return places;
     char command[1024];
-    snprintf(command, sizeof command, METAL_EMULATOR_SYMBOLIZER " --obj=%s --functions=none --inlines 0x%zx 2>/dev/null",
-             info.dli_fname, (size_t) (pc - (uintptr_t) info.dli_fbase - 1));
+    snprintf(command, sizeof command,
+             METAL_EMULATOR_SYMBOLIZER " --obj=%s --functions=none --inlines 0x%zx 2>/dev/null", info.dli_fname,
+             (size_t) (pc - (uintptr_t) info.dli_fbase - 1));
     FILE * pipe = popen(command, "r");
     if (!pipe) return places;
     for (char buffer[1024]; fgets(buffer, sizeof buffer, pipe);) {

@@ -1,4 +1,5 @@
-// Findings in the unpatched upstream kernels, known by the text of the source line, of the line they conflict with, and by the kernel.
+// Findings in the unpatched upstream kernels, known by the text of the source line, of the line they conflict with, and
+// by the kernel.
 #pragma once
 #include "source.h"
 
@@ -6,8 +7,8 @@ namespace metal_emulator {
 
 struct Suppression {
     std::string id, kind, file, text;
-    std::vector<std::string> against;   // lines of the same file; empty: conflicts with any line
-    std::vector<std::string> kernels;   // patterns as of file names; empty: any kernel
+    std::vector<std::string> against; // lines of the same file; empty: conflicts with any line
+    std::vector<std::string> kernels; // patterns as of file names; empty: any kernel
 };
 
 // nullptr: this finding is an error

@@ -9,19 +9,24 @@
 namespace metal_emulator {
 
 // a place in a kernel where threads wait for each other
-struct Loc { const char * file; int line; int col; const char * op; };
+struct Loc {
+    const char * file;
+    int line;
+    int col;
+    const char * op;
+};
 
 // what a GPU thread knows about itself
 struct Lane {
-    unsigned group_pos[3];   // threadgroup_position_in_grid
-    unsigned thread_pos[3];  // thread_position_in_threadgroup
-    unsigned group_size[3];  // threads_per_threadgroup
-    unsigned grid_size[3];   // threadgroups_per_grid
-    unsigned thread;         // thread_index_in_threadgroup
-    unsigned lane;           // thread_index_in_simdgroup
-    unsigned simdgroup;      // simdgroup_index_in_threadgroup
-    unsigned n_simdgroups;   // simdgroups_per_threadgroup
-    void * group_memory[4];  // [[threadgroup(N)]] arguments
+    unsigned group_pos[3];  // threadgroup_position_in_grid
+    unsigned thread_pos[3]; // thread_position_in_threadgroup
+    unsigned group_size[3]; // threads_per_threadgroup
+    unsigned grid_size[3];  // threadgroups_per_grid
+    unsigned thread;        // thread_index_in_threadgroup
+    unsigned lane;          // thread_index_in_simdgroup
+    unsigned simdgroup;     // simdgroup_index_in_threadgroup
+    unsigned n_simdgroups;  // simdgroups_per_threadgroup
+    void * group_memory[4]; // [[threadgroup(N)]] arguments
 };
 
 // runs once for all lanes of a SIMD group; args[i] is lane i's argument, bit i of mask says whether lane i takes part
@@ -49,6 +54,7 @@ void metal_emulator_threadgroup_variable(void * p, size_t n, const char * name);
 [[noreturn]] void metal_emulator_fail(const char * message);
 
 // unit: any address that is unique to one kernel source file
-void metal_emulator_register_kernel(const void * unit, const char * file, const char * name, metal_emulator::Invoke invoke, int n_buffers);
+void metal_emulator_register_kernel(const void * unit, const char * file, const char * name,
+                                    metal_emulator::Invoke invoke, int n_buffers);
 void metal_emulator_register_constant(const void * unit, int index, void * address, int size, const char * name);
 }
