@@ -39,7 +39,7 @@ def run(emulator: Emulator, kernel: str, order: str = "reverse") -> Report:
 
 
 def body(kernel: str) -> range:
-    """The lines of a kernel of faults.metal."""
+    """Return the line range of a kernel in faults.metal."""
     first = next(i for i, line in enumerate(SOURCE, 1) if re.search(rf"kernel void {kernel}\(", line))
     return range(first, next(i for i, line in enumerate(SOURCE, 1) if i > first and line == "}") + 1)
 

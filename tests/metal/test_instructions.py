@@ -49,7 +49,7 @@ def test_a_value_of_ours_costs_little_more_than_one_of_q4_0(
     emulator: Emulator, tree: Tree, compiler: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     if not tree.has_type("tq3_0"):
-        pytest.skip("deferred: this tree has no type tq3_0")
+        pytest.skip("this tree has no type tq3_0")
     pairs = ("q4_0/q4_0", "tq3_0/tq3_0", "q8_0/tq3_0")
     libraries = portable(tree)
     plain = stripped(emulator, tmp_path / "plain")

@@ -50,7 +50,7 @@ def bindings(request: pytest.FixtureRequest, named_tree: Tree | None) -> Path:
     if named := os.environ.get("TQFORGE_TEST_BINDINGS"):
         return Path(named)
     if named_tree is not None:
-        pytest.skip("deferred: TQFORGE_TEST_BINDINGS does not name the bindings of the tree")
+        pytest.skip("TQFORGE_TEST_BINDINGS does not name the bindings of the tree")
     return Path(request.getfixturevalue("built")[0].workspace.bindings("upstream"))
 
 
@@ -64,7 +64,7 @@ def session(
     tree: Tree, bindings: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Emulator], Session]:
     if not tree.has_type("tq3_0"):
-        pytest.skip("deferred: this tree has no type tq3_0")
+        pytest.skip("this tree has no type tq3_0")
     monkeypatch.setattr(trace, "f16_copy", lambda _: model)
 
     def on(emulator: Emulator, shop: Any = None) -> Session:

@@ -1,6 +1,6 @@
-"""Build the Metal emulator for a tree, run programs on it, read its reports.
+"""Build the Metal emulator for a tree, run programs on it and read its reports.
 
-Builds are kept in a cache and reused while tree, emulator, compiler and options are the same.
+Builds are cached and reused while tree, emulator, compiler and options are the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ONLY = "dk64_dv64|dk128_dv128|get_rows|set_rows|cpy|flash_attn_ext_(kv|pad|blk|v
 
 
 def tool(name: str) -> ModuleType:
-    """A module of metal/tools, which is no package: CMake runs its files as scripts."""
+    """Import a script of metal/tools, which is not a package."""
     spec = importlib.util.spec_from_file_location(f"metal_{name}", METAL / "tools" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -45,7 +45,7 @@ def tool(name: str) -> ModuleType:
 
 @dataclass(frozen=True)
 class Tree:
-    """A llama.cpp source tree and the folder with its built libraries."""
+    """A llama.cpp source tree and the folder with its libraries."""
 
     root: Path
     libraries: Path
@@ -58,13 +58,13 @@ class Tree:
         return f"GGML_TYPE_{name.upper()}" in (self.root / "ggml/include/ggml.h").read_text(encoding="utf-8")
 
     def sources(self) -> list[str]:
-        """The kernel sources that the tests need: those of the control types, and all that the patches add."""
+        """Return the kernel sources that the tests need: those of the control types and all that the patches add."""
         return [*SOURCES, *sorted(s for s in tool("sources").kernel_sources(self.metal) if "tq3_0" in s)]
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a process on the emulator did and what was found in it."""
+    """The exit code, output and findings of a process on the emulator."""
 
     code: int
     output: str
@@ -92,7 +92,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Emulator:
-    """A built emulator. `folder` holds all its libraries, which find each other there."""
+    """A built emulator. `folder` holds its libraries."""
 
     tree: Tree
     folder: Path
@@ -101,7 +101,7 @@ class Emulator:
     def run(
         self, argv: Sequence[str | Path], variant: str = "check", env: Mapping[str, str] | None = None, **settings: str
     ) -> Report:
-        """A program on the emulator; METAL_EMULATOR_<SETTING> is set for each setting."""
+        """Run a program on the emulator with METAL_EMULATOR_<SETTING> set for each setting."""
         report = self.folder / f"report-{os.getpid()}.json"
         report.unlink(missing_ok=True)
         env = {k: v for k, v in os.environ.items() if not k.startswith(names.PREFIX)} | dict(env or {})
@@ -114,7 +114,7 @@ class Emulator:
         return Report(done.returncode, done.stdout + done.stderr, data)
 
     def direct(self, *argv: str, variant: str = "check", **settings: str) -> Report:
-        """The emulator's own cases: one op, one buffer per tensor, a float64 reference."""
+        """Run the emulator's own cases: single operations against a float64 reference, one buffer per tensor."""
         return self.run([self.folder / names.DIRECT, *argv], variant, None, **settings)
 
 
@@ -126,7 +126,7 @@ def _digest(paths: Iterable[Path], *words: str) -> str:
 
 
 def _inputs(tree: Tree) -> list[Path]:
-    """What a build depends on. Suppressions and texts are read at run time, by people or by the emulator."""
+    """Return the files a build depends on. Documentation and suppressions are left out: they are read at run time."""
     files = [
         p for p in METAL.rglob("*") if p.is_file() and "__pycache__" not in p.parts and p.suffix not in {".md", ".txt"}
     ]
@@ -135,13 +135,13 @@ def _inputs(tree: Tree) -> list[Path]:
 
 
 def cache() -> Path:
-    """Where builds outlive a test run: `TQFORGE_TEST_CACHE`, else the user's cache folder."""
+    """Return the folder of cached builds: TQFORGE_TEST_CACHE or the user's cache folder."""
     named = os.environ.get("TQFORGE_TEST_CACHE")
     return Path(named) if named else Path(platformdirs.user_cache_dir("tqforge-tests", appauthor=False))
 
 
 def build_emulator(tree: Tree, compiler: str) -> Emulator:
-    """The emulator for `tree`, built unless the cache has it."""
+    """Return the emulator for `tree`, building it unless it is cached."""
     library = (tree.libraries / "libggml-base.so").resolve().stat()
     options = {
         "LLAMA_DIR": str(tree.root),

@@ -1,7 +1,7 @@
-"""What a flash attention kernel executes per stored value, counted by callgrind on the fast variant of the emulator.
+"""Count with callgrind how many instructions a flash attention kernel executes per KV value, on the fast variant.
 
-Counted is the kernel's own code with all that is inlined into it. Collectives of a SIMD group are emulated on a CPU by
-code that no GPU runs; it is left out. A proxy for the work of a kernel, not a time on a GPU.
+The count includes the kernel's own code and everything inlined into it, but not the emulation of SIMD-group
+collectives, which no GPU runs. It approximates the work of a kernel, not its time on a GPU.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NAIVE_ONLY = f"vec_tq3_0_dk{HEAD}_dv{HEAD}|flash_attn_ext_(pad|vec_reduce)"
 
 
 def parse(text: str) -> Counter[tuple[str, str]]:
-    """Self cost by (object, function) of a callgrind file."""
+    """Return the self cost by (object, function) from a callgrind file."""
     names: dict[tuple[str, str], str] = {}
     cost: Counter[tuple[str, str]] = Counter()
     where = {"ob": "", "fn": ""}
@@ -80,7 +80,7 @@ def parse(text: str) -> Counter[tuple[str, str]]:
 
 
 def of_kernel(cost: Counter[tuple[str, str]]) -> int:
-    """The instructions of attention itself."""
+    """Return the number of instructions inside the attention kernel."""
     return sum(
         count
         for (library, function), count in cost.items()
@@ -89,7 +89,7 @@ def of_kernel(cost: Counter[tuple[str, str]]) -> int:
 
 
 def portable(tree: Tree) -> Path:
-    """The tree's own ggml with instructions that valgrind knows; a build for this CPU may have others."""
+    """Build the tree's ggml without instructions that valgrind lacks."""
     tools = toolchain.tools()
     options = Options(native=False, ccache=tools.ccache.path if tools.ccache else None)
     plan = cmake_plan.make(toolchain.host(), options, cmake_plan.Version(tree="0" * 12))
@@ -105,7 +105,7 @@ def portable(tree: Tree) -> Path:
 
 
 def stripped(emulator: Emulator, folder: Path) -> Emulator:
-    """A copy without debug information: valgrind may not read what clang writes. The names of functions stay."""
+    """Copy the emulator without debug information, which valgrind may fail to read. Function names stay."""
     folder.mkdir()
     for built in [*emulator.folder.glob("lib*.so"), emulator.folder / names.DIRECT]:
         copy = Path(shutil.copy(built, folder))
@@ -114,10 +114,10 @@ def stripped(emulator: Emulator, folder: Path) -> Emulator:
 
 
 def per_value(emulator: Emulator, libraries: Path, pair: str, folder: Path) -> float:
-    """Instructions per KV value: one head, one query, the tuned kernel."""
+    """Return instructions per KV value for one head and one query with the tuned kernel."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
-        pytest.skip("deferred: no valgrind on PATH (Debian, Ubuntu: apt-get install valgrind)")
+        pytest.skip("no valgrind on PATH (Debian, Ubuntu: apt-get install valgrind)")
     out = folder / f"callgrind.{pair.replace('/', '-')}"
     words: list[str | Path] = [valgrind, "--tool=callgrind", f"--callgrind-out-file={out}"]
     words += [emulator.folder / names.DIRECT, "--pair", pair, "--heads", str(HEAD), "--suite", "long"]

@@ -20,7 +20,7 @@ ONLY = "dk64_dv64|(get_rows|set_rows|cpy)_.*(q4_0|q8_0|tq3_0)|flash_attn_ext_(kv
 
 @dataclass(frozen=True)
 class Change:
-    """`old` becomes `new` where it stands first in a file of ggml-metal. `sources` are the kernel files that see it."""
+    """Replaces the first `old` in a file of ggml-metal by `new`. `sources` are the kernel files affected."""
 
     file: str
     old: str
@@ -29,7 +29,7 @@ class Change:
 
 
 def _applied(emulator: Emulator, changes: tuple[Change, ...], folder: Path) -> Path:
-    """A copy of ggml-metal with the changes."""
+    """Return a copy of ggml-metal with the changes."""
     copy = folder / "ggml-metal"
     shutil.copytree(emulator.tree.metal, copy)
     for change in changes:
@@ -41,7 +41,7 @@ def _applied(emulator: Emulator, changes: tuple[Change, ...], folder: Path) -> P
 
 
 def _compile(emulator: Emulator, source: Path, replace: dict[str, str], output: Path) -> None:
-    """The command that compiled `source` in the emulator's build, with other folders and another result."""
+    """Repeat the compile command of `source`, with other folders and another output."""
     commands = json.loads((emulator.build / "compile_commands.json").read_text())
     entry = next(c for c in commands if Path(c["file"]) == source)
     words = shlex.split(entry["command"])
@@ -73,7 +73,7 @@ def mutant(
     variant: str = "check",
     only: str = ONLY,
 ) -> Emulator:
-    """The emulator with the change and what belongs to it, in `folder`; one variant is compiled again."""
+    """Build the emulator with the changes in `folder`, recompiling one variant."""
     metal = _applied(emulator, (change, *also), folder)
     for built in [*emulator.folder.glob("lib*.so"), emulator.folder / names.DIRECT]:
         os.link(built, folder / built.name) if built.stat().st_dev == folder.stat().st_dev else shutil.copy2(
