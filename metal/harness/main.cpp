@@ -70,7 +70,7 @@ static int run(const Options & o, ggml_backend_t backend) {
         const auto [k, v] = split(name);
         const Pair pair{type_by_name(k), type_by_name(v), name};
         if (pair.k == GGML_TYPE_COUNT || pair.v == GGML_TYPE_COUNT) {
-            printf("deferred: this tree has no type for %s\n", name.c_str());
+            printf("skipped: this tree has no type for %s\n", name.c_str());
             return 77;
         }
         for (const Case & c : cases_of(o, pair)) {

@@ -22,7 +22,7 @@ LEFTOVERS = re.compile(
 
 
 class RewriteError(Exception):
-    """The kernel sources hold something that no rule understands."""
+    """The kernel sources contain something that no rule handles."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ UNROLL = '_Pragma("clang loop unroll(full)")'
 
 
 def plain_kernels(text: str) -> list[tuple[str, str]]:
-    """Host name and function of every kernel that is not a template."""
+    """Return host name and function of every kernel that is not a template."""
     return [
         (match["name"] or f'"{match["function"]}"', match["function"])
         for match in PLAIN_KERNEL.finditer(text)
@@ -136,7 +136,7 @@ def plain_kernels(text: str) -> list[tuple[str, str]]:
 
 
 def drop_instantiations(text: str, only: re.Pattern[str] | None) -> str:
-    """Blank the instantiations whose host name `only` does not match: they would cost compile time and are not run."""
+    """Blank the instantiations whose host name does not match `only`, to save compile time."""
     if only is None:
         return text
     pattern = re.compile(rf"^template\s*{HOST_NAME}[^;]*;", re.M)
@@ -149,7 +149,7 @@ def leftovers(text: str, name: str) -> list[str]:
 
 
 def rewrite(text: str, name: str, counts: Counter[str]) -> str:
-    """One file. `counts` grows by what each rule matched."""
+    """Rewrite one file. Adds the number of matches of each rule to `counts`."""
     kernels = plain_kernels(text)
     counts["plain-kernel"] += len(kernels)
     lines = text.count("\n")
@@ -178,7 +178,7 @@ def check_counts(counts: Counter[str]) -> None:
 
 
 def rewrite_tree(kernels: Path, out: Path, only: str, unroll: bool) -> Counter[str]:
-    """All files of the kernels folder, written only where their content changes."""
+    """Rewrite all files of the kernels folder, writing only those that change."""
     keep = re.compile(only) if only else None
     counts: Counter[str] = Counter()
     out.mkdir(parents=True, exist_ok=True)
