@@ -1,4 +1,4 @@
-"""The data that travels with tqforge: patches, pins, licences, the Metal host."""
+"""The data that travels with tqforge: patches, pins, licences, the Metal emulator."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_nothing_absolute_is_built_into_the_search_path(real: Built) -> None:
 
 def test_a_second_build_says_why_nothing_is_done_within_a_second_and_a_half(real: Built, real_context: Context) -> None:
     """In a process of its own, as a user runs it; the best of three, because others may use the machine."""
-    words = [sys.executable, narrow.__file__, real_context.workspace.root, source()]
+    words: list[str | Path] = [sys.executable, narrow.__file__, real_context.workspace.root, source()]
     seconds = []
     for _ in range(3):
         start = time.monotonic()

@@ -201,8 +201,8 @@ def test_a_killed_move_is_repaired(toy: Toy) -> None:
 
 CHILD = """
 import sys
-sys.path.insert(0, sys.argv[1])
 from pathlib import Path
+sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).with_name("support"))]
 from toy import Toy
 import pickle
 toy = pickle.loads(Path(sys.argv[2]).read_bytes())

@@ -92,7 +92,7 @@ def test_every_outcome_and_a_second_run_from_the_cache(toy: Toy, monkeypatch: py
     add(toy, "useless", "// three", "// 3", guard="test-toy base")
     add(toy, "empty", "// four", "// 4", guard="test-toy none")
     add(toy, "elsewhere", "// five", "// 5", guard="test-toy later")
-    add(toy, "metal", "// six", "// 6", guard="metal-host cpy")
+    add(toy, "metal", "// six", "// 6", guard="metal-emulator cpy")
     code, record = run(toy)
     assert code == 1
     assert sentences(record) == {

@@ -17,7 +17,7 @@ from tqforge.context import Context
 from tqforge.core.values import Base
 from tqforge.errors import ConfigError
 from tqforge.proof import schedule
-from tqforge.proof.metal_guard import MetalHost
+from tqforge.proof.metal_guard import MetalEmulator
 from tqforge.proof.record import ProofRecord, ProvenBase, merged
 from tqforge.proof.results import GuardResult, GuardStatus, ResultCache
 from tqforge.proof.runner import ProofRunner
@@ -114,7 +114,7 @@ def _runner(ctx: Context, base: Base, repository: Repository, jobs: int | None, 
     cmake.end_orphans()
     metal = metal_emulator.Builder(
         project=resources.metal_dir(),
-        folder=folder / "metal-host",
+        folder=folder / "metal-emulator",
         tools=tools,
         jobs=jobs or plan.jobs,
         environment=environment,
@@ -129,5 +129,5 @@ def _runner(ctx: Context, base: Base, repository: Repository, jobs: int | None, 
             " ".join((*arguments, tools.cxx.version, tools.cc.version)),
         ),
         progress=steps.line,
-        metal=MetalHost(builder=metal),
+        metal=MetalEmulator(builder=metal),
     )

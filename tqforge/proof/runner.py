@@ -13,7 +13,7 @@ from tqforge.adapters import proc
 from tqforge.adapters.cmake import Tree
 from tqforge.adapters.git import Repository
 from tqforge.build import builder, compiler_log, metal_emulator
-from tqforge.proof.metal_guard import MetalHost
+from tqforge.proof.metal_guard import MetalEmulator
 from tqforge.proof.results import GuardResult, GuardStatus, ResultCache
 from tqforge.series.trailers import Guard
 
@@ -32,11 +32,11 @@ class ProofRunner:
     jobs: int
     cache: ResultCache
     progress: Callable[[str], None]
-    metal: MetalHost
+    metal: MetalEmulator
 
     def name(self, guard: Guard) -> str:
         """Return the name of a guard; a result of the Metal emulator belongs to one version of the emulator."""
-        return f"{guard} (host {self.metal.version})" if guard.on_metal_host else str(guard)
+        return f"{guard} (emulator {self.metal.version})" if guard.on_metal_emulator else str(guard)
 
     def recorded(self, tree: str, targets: tuple[str, ...], guard: Guard) -> GuardResult | None:
         """Return the cached result, if there is one."""
@@ -45,12 +45,12 @@ class ProofRunner:
     def run(self, tree: str, targets: tuple[str, ...], guard: Guard) -> GuardResult:
         """Build targets of a tree and run a test there."""
         result = partial(GuardResult, tree=tree, test=self.name(guard), targets=targets)
-        if guard.on_metal_host and (why := self.metal.why_not(guard)):
+        if guard.on_metal_emulator and (why := self.metal.why_not(guard)):
             return result(status=GuardStatus.SKIPPED, detail=why)
         start = time.monotonic()
         self._check_out(tree)
         problem = self._compile(targets)
-        if guard.on_metal_host and not problem:
+        if guard.on_metal_emulator and not problem:
             source = metal_emulator.Source(tree=self.cmake.source, libraries=self.cmake.folder / "bin", key=tree)
             problem = self.metal.build(guard, source, self.progress)
         status, detail = (GuardStatus.BUILD_FAILED, problem) if problem else self._test(guard)
@@ -88,7 +88,7 @@ class ProofRunner:
         programs = self.cmake.folder / "bin"
         argv: list[str | Path] = [programs / guard.program, *guard.args]
         env: dict[str, str | None] = {}
-        if guard.on_metal_host:
+        if guard.on_metal_emulator:
             argv, env = self.metal.command(guard, programs)
         try:
             done = proc.run(argv, cwd=self.cmake.folder, env=env, check=False, timeout=_TIMEOUT)
@@ -106,6 +106,6 @@ def reason(done: proc.Completed) -> str:
         return done.signal_name
     lines = [line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()]
     failures = [line for line in lines if re.search(r"FAIL|error|not supported|mismatch|no such", line, re.I)]
-    failures.sort(key=lambda line: "metal-host: error" not in line)  # the emulator says why a value is wrong
+    failures.sort(key=lambda line: "metal-emulator: error" not in line)  # the emulator says why a value is wrong
     chosen = failures[:1] if not done.ok and failures else lines[-1:]
     return re.sub(r"\x1b\[[0-9;]*m", "", " ".join(chosen))[:200]

@@ -26,9 +26,9 @@ PREFIX_TARGETS = ("llama", "llama-bench", "llama-completion", "test-quantize-fns
 PREFIX_TEST = Guard("test-quantize-fns", ())
 #: On the Metal emulator, after a patch of the Metal backend: upstream's own cases of the operations it changes.
 METAL_TESTS = (
-    Guard.parse("metal-host ops -o SET_ROWS -p type_src=f32,type_dst=q4_0"),
+    Guard.parse("metal-emulator ops -o SET_ROWS -p type_src=f32,type_dst=q4_0"),
     Guard.parse(
-        "metal-host ops -o FLASH_ATTN_EXT "
+        "metal-emulator ops -o FLASH_ATTN_EXT "
         "-p hsk=64,hsv=64,nh=4,nr23=.1,1.,kv=113,nb=3,mask=1,sinks=1,max_bias=0.000000,.*type_K=f16,type_V=f16"
     ),
 )
@@ -132,7 +132,7 @@ class Schedule:
         )
 
     def _guard(self, label: str, tree: str, guard: Guard) -> GuardResult:
-        target = metal_guard.PROGRAM if guard.on_metal_host else guard.program
+        target = metal_guard.PROGRAM if guard.on_metal_emulator else guard.program
         return self._run(label, tree, (target,), guard)
 
     def _run(self, label: str, tree: str, targets: tuple[str, ...], guard: Guard) -> GuardResult:

@@ -11,21 +11,21 @@ _TITLE = re.compile(r"^[a-z0-9][a-z0-9._-]*$")
 _STATUS = re.compile(r"^(Pending|Submitted|Merged|Inappropriate)(?: \[(.*)\])?$")
 _PROGRAM = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
 _SHELL = re.compile(r"[;&|<>`$\\\n]")
-METAL_HOST = "metal-host"
+METAL_EMULATOR = "metal-emulator"
 #: What the bracket of each status must hold; None where there is none.
 _BRACKET = {"Pending": None, "Submitted": "where", "Merged": "where", "Inappropriate": "why"}
 
 
 @dataclass(frozen=True)
 class Guard:
-    """A test that fails without the patch. `program` is a test in the build's bin folder, or `metal-host`."""
+    """A test that fails without the patch. `program` is a test in the build's bin folder, or `metal-emulator`."""
 
     program: str
     args: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str) -> Guard:
-        """Parse `test-tq3_0 norm` or `metal-host flash-attn`. Raises ValueError with the reason."""
+        """Parse `test-tq3_0 norm` or `metal-emulator flash-attn`. Raises ValueError with the reason."""
         words = text.split()
         if not words:
             raise ValueError("it names no command")
@@ -33,13 +33,13 @@ class Guard:
             raise ValueError("it runs without a shell: no ; & | < > ` $ or backslash")
         if not _PROGRAM.match(words[0]):
             raise ValueError(f"'{words[0]}' is not the name of a test program")
-        if words[0] == METAL_HOST and len(words) < 2:
-            raise ValueError("metal-host needs the name of a suite")
+        if words[0] == METAL_EMULATOR and len(words) < 2:
+            raise ValueError("metal-emulator needs the name of a suite")
         return cls(words[0], tuple(words[1:]))
 
     @property
-    def on_metal_host(self) -> bool:
-        return self.program == METAL_HOST
+    def on_metal_emulator(self) -> bool:
+        return self.program == METAL_EMULATOR
 
     def __str__(self) -> str:
         return " ".join((self.program, *self.args))

@@ -129,11 +129,14 @@ def test_the_search_finds_the_best_of_its_scales() -> None:
 
     def angle(centroids: np.ndarray) -> np.ndarray:
         dot, square = (rotated * centroids).sum(axis=1), np.square(centroids).sum(axis=1)
-        return dot**2 / (square * np.square(rotated).sum(axis=1))
+        found: np.ndarray = dot**2 / (square * np.square(rotated).sum(axis=1))
+        return found
 
     def possible(scale: float) -> np.ndarray:  # values at a boundary may go to either side
         near = [rotated / (rms * scale * step)[:, None] for step in (1 - 1 / 1024, 1, 1 + 1 / 1024)]
-        return np.min([angle(tq3_0.CENTROIDS[tq3_0.code_of(rows.astype(np.float32))]) for rows in near], axis=0)
+        angles = [angle(tq3_0.CENTROIDS[tq3_0.code_of(rows.astype(np.float32))]) for rows in near]
+        found: np.ndarray = np.min(angles, axis=0)
+        return found
 
     found = angle(tq3_0.CENTROIDS[tq3_0.unpack(tq3_0.encode(rows)[:, 2:])])
     assert (found > np.max([possible(scale) for scale in tq3_0.SCALES], axis=0) - 3e-4).all()

@@ -13,14 +13,15 @@ from tqforge.adapters import proc
 from tqforge.adapters.cmake import Tree
 from tqforge.adapters.git import Repository
 from tqforge.errors import TqforgeError
-from tqforge.proof.metal_guard import MetalHost
+from tqforge.proof.metal_guard import MetalEmulator
 from tqforge.proof.results import GuardStatus, ResultCache
 from tqforge.proof.runner import ProofRunner, reason
 from tqforge.series.trailers import Guard
 
 TREE = "a" * 40
 GUARD = Guard("test-x", ("all",))
-METAL = Guard.parse("metal-host ops -o CPY")
+OUT_OF_BOUNDS = "metal-emulator: error: read out of bounds"
+METAL = Guard.parse("metal-emulator ops -o CPY")
 
 
 def completed(code: int, stdout: str = "", stderr: str = "") -> proc.Completed:
@@ -88,7 +89,7 @@ class Bench:
             jobs=2,
             cache=self.cache,
             progress=lambda _: None,
-            metal=cast(MetalHost, self.metal),
+            metal=cast(MetalEmulator, self.metal),
         )
 
 
@@ -187,7 +188,10 @@ def test_metal_kernels_that_do_not_compile_are_a_result(tmp_path: Path, monkeypa
         (completed(1, "start\nvalue mismatch at 3\nend\n", "later error\n"), "value mismatch at 3"),
         (completed(1, "start\nend\n"), "end"),
         (completed(0, "1 FAIL expected\nend\n"), "end"),
-        (completed(1, "FAIL: x\n", "metal-host: error: read out of bounds\n"), "metal-host: error: read out of bounds"),
+        (
+            completed(1, "FAIL: x\n", "metal-emulator: error: read out of bounds\n"),
+            "metal-emulator: error: read out of bounds",
+        ),
         (completed(1, "\x1b[31mFAIL\x1b[0m: x\n"), "FAIL: x"),
         (completed(1, ""), ""),
         (completed(-6, "FAIL\n"), "SIGABRT"),

@@ -14,7 +14,7 @@ from tqforge.series.failures import FailureKind, broken_reason, classify
 from tqforge.series.patchfile import FileDiff, Hunk, PatchFile, PatchFormatError, parse
 
 ID = "0" * 40
-TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\n", exclude_categories=("Cs",)), max_size=20)
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
 WORD = st.text("abcdefgh_-", min_size=1, max_size=8)
 
 

@@ -35,7 +35,7 @@ _METHOD = (
 def run(session: Session) -> CheckStage:
     """Check every pair, then the one that the device refuses."""
     there = device.find(session)
-    model = trace.f16_copy(session) if there.is_host else session.facts.path
+    model = trace.f16_copy(session) if there.is_emulator else session.facts.path
     asked = tuple(dict.fromkeys((*pairs(), *(pair for pair in session.settings.pairs if pair != REFUSED))))
     checks: list[Check] = []
     with (
@@ -50,8 +50,8 @@ def run(session: Session) -> CheckStage:
 
 
 def _one(loaded: trace.Loaded, pair: Pair, there: Device) -> Check:
-    if there.is_host and pair.k == pair.v and pair.k not in _COMPILED:
-        why = f"the Metal host is compiled without the kernels of {pair}; they are upstream's own"
+    if there.is_emulator and pair.k == pair.v and pair.k not in _COMPILED:
+        why = f"the Metal emulator is compiled without the kernels of {pair}; they are upstream's own"
         return Check(name=str(pair), status=StageStatus.SKIPPED, reason=why)
     try:
         seen = loaded.trace(pair, Way(_TOKENS, 2), lambda _: None)

@@ -272,7 +272,7 @@ def test_a_run_that_was_cut_off_does_not_look_finished() -> None:
 def test_the_whole_model_on_a_device_is_said_pair_by_pair() -> None:
     texts = [f.text for f in sentences.findings(report()) if f.stage == "device"]
     assert len(texts) == 3
-    assert texts[0].startswith("f16/f16: KL(CPU || Metal host) 0.0000050 on the same rows (error of the rows ")
+    assert texts[0].startswith("f16/f16: KL(CPU || Metal emulator) 0.0000050 on the same rows (error of the rows ")
     assert "f16/f16 0.000020, CPU against itself 0.000010)" in texts[0]
     assert "the greedy texts are the same; 21,000 dispatches." in texts[0]
     assert "the greedy texts differ from token 8, by 0.0200 and 0.0100 logits" in texts[1]

@@ -14,7 +14,7 @@ _WORDS = ["<unk>", "<s>", "</s>", *_BYTES, *(f"\u2581word{number}" for number in
 
 
 def write(path: Path, seed: int = 3) -> Path:
-    """f16 matrices, f32 norms, a vocabulary of bytes."""
+    """Write a model with f16 matrices, f32 norms and a vocabulary of bytes."""
     rng = np.random.default_rng(seed)
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")

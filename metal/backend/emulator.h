@@ -1,16 +1,19 @@
 // The objects behind ggml-metal's C interface, which the two Objective-C files of the real backend define.
 #pragma once
-#include "ggml-metal-device.h"
 #include "ggml-metal-context.h"
+#include "ggml-metal-device.h"
 #include "ggml-metal-fusion.h"
-#include "../runtime/executor.h"
+#include "runtime/executor.h"
+
 #include <mutex>
 
-struct ggml_metal_cv { metal_host::ConstantValues values; };
+struct ggml_metal_cv {
+    metal_emulator::ConstantValues values;
+};
 
 struct ggml_metal_pipeline {
-    const metal_host::Kernel * kernel;
-    metal_host::ConstantValues constants;
+    const metal_emulator::Kernel * kernel;
+    metal_emulator::ConstantValues constants;
 };
 
 struct ggml_metal_library {
@@ -27,7 +30,7 @@ struct ggml_metal_device {
 struct ggml_metal_buffer {
     char * data;
     size_t size;
-    void * map;         // nullptr: the memory belongs to somebody else
+    void * map; // nullptr: the memory belongs to somebody else
     size_t map_size;
 };
 
@@ -39,6 +42,7 @@ struct ggml_metal {
     ggml_metal_event event;
 };
 
-// The memory of the tensors that the running op looked up: an access beyond them is out of bounds, even inside the buffer.
-void metal_host_begin_op();
-metal_host::Extent metal_host_tensor_extent(const ggml_metal_buffer & b, size_t offset);
+// The memory of the tensors that the running op looked up: an access beyond them is out of bounds, even inside the
+// buffer.
+void metal_emulator_begin_op();
+metal_emulator::Extent metal_emulator_tensor_extent(const ggml_metal_buffer & b, size_t offset);

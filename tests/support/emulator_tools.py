@@ -1,6 +1,6 @@
-"""Build the Metal host for a tree, run programs on it, read its reports.
+"""Build the Metal emulator for a tree, run programs on it and read its reports.
 
-Builds are kept in a cache and reused while tree, host, compiler and options are the same.
+Builds are cached and reused while tree, emulator, compiler and options are the same.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Any
 
 import platformdirs
 
+from tqforge.core import emulator as names
+
 METAL = Path(__file__).parents[2] / "metal"
 CONTROLS = ("q4_0", "q8_0", "f16")
 SOURCES = ("quantize", "fa_aux", *(f"fa_{t}" for t in CONTROLS), *(f"fa_vec_{t}" for t in CONTROLS))
@@ -31,7 +33,7 @@ ONLY = "dk64_dv64|dk128_dv128|get_rows|set_rows|cpy|flash_attn_ext_(kv|pad|blk|v
 
 
 def tool(name: str) -> ModuleType:
-    """A module of metal/tools, which is no package: CMake runs its files as scripts."""
+    """Import a script of metal/tools, which is not a package."""
     spec = importlib.util.spec_from_file_location(f"metal_{name}", METAL / "tools" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -43,7 +45,7 @@ def tool(name: str) -> ModuleType:
 
 @dataclass(frozen=True)
 class Tree:
-    """A llama.cpp source tree and the folder with its built libraries."""
+    """A llama.cpp source tree and the folder with its libraries."""
 
     root: Path
     libraries: Path
@@ -56,13 +58,13 @@ class Tree:
         return f"GGML_TYPE_{name.upper()}" in (self.root / "ggml/include/ggml.h").read_text(encoding="utf-8")
 
     def sources(self) -> list[str]:
-        """The kernel sources that the tests need: those of the control types, and all that the patches add."""
+        """Return the kernel sources that the tests need: those of the control types and all that the patches add."""
         return [*SOURCES, *sorted(s for s in tool("sources").kernel_sources(self.metal) if "tq3_0" in s)]
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a process on the host did and what was found in it."""
+    """The exit code, output and findings of a process on the emulator."""
 
     code: int
     output: str
@@ -89,8 +91,8 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Host:
-    """A built host. `folder` holds all its libraries, which find each other there."""
+class Emulator:
+    """A built emulator. `folder` holds its libraries."""
 
     tree: Tree
     folder: Path
@@ -99,21 +101,21 @@ class Host:
     def run(
         self, argv: Sequence[str | Path], variant: str = "check", env: Mapping[str, str] | None = None, **settings: str
     ) -> Report:
-        """A program on the host; METAL_HOST_<SETTING> is set for each setting."""
+        """Run a program on the emulator with METAL_EMULATOR_<SETTING> set for each setting."""
         report = self.folder / f"report-{os.getpid()}.json"
         report.unlink(missing_ok=True)
-        env = {k: v for k, v in os.environ.items() if not k.startswith("METAL_HOST_")} | dict(env or {})
-        env |= {f"METAL_HOST_{k.upper()}": v for k, v in settings.items()}
-        env |= {"METAL_HOST_QUIET": "1", "METAL_HOST_REPORT": str(report)}
-        env["GGML_BACKEND_PATH"] = str(self.folder / f"libmetal-host-{variant}.so")
+        env = {k: v for k, v in os.environ.items() if not k.startswith(names.PREFIX)} | dict(env or {})
+        env |= {f"{names.PREFIX}{k.upper()}": v for k, v in settings.items()}
+        env |= {names.QUIET: "1", names.REPORT: str(report)}
+        env["GGML_BACKEND_PATH"] = str(names.library(self.folder, variant))
         done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, env=env, timeout=600, check=False)
         data = json.loads(report.read_text()) if report.exists() else {"dispatches": {}, "findings": [], "totals": {}}
         report.unlink(missing_ok=True)
         return Report(done.returncode, done.stdout + done.stderr, data)
 
     def direct(self, *argv: str, variant: str = "check", **settings: str) -> Report:
-        """The host's own cases: one op, one buffer per tensor, a float64 reference."""
-        return self.run([self.folder / "metal-host-direct", *argv], variant, None, **settings)
+        """Run the emulator's own cases: single operations against a float64 reference, one buffer per tensor."""
+        return self.run([self.folder / names.DIRECT, *argv], variant, None, **settings)
 
 
 def _digest(paths: Iterable[Path], *words: str) -> str:
@@ -124,7 +126,7 @@ def _digest(paths: Iterable[Path], *words: str) -> str:
 
 
 def _inputs(tree: Tree) -> list[Path]:
-    """What a build depends on. Suppressions and texts are read at run time, by people or by the host."""
+    """Return the files a build depends on. Documentation and suppressions are left out: they are read at run time."""
     files = [
         p for p in METAL.rglob("*") if p.is_file() and "__pycache__" not in p.parts and p.suffix not in {".md", ".txt"}
     ]
@@ -133,21 +135,21 @@ def _inputs(tree: Tree) -> list[Path]:
 
 
 def cache() -> Path:
-    """Where builds outlive a test run: `TQFORGE_TEST_CACHE`, else the user's cache folder."""
+    """Return the folder of cached builds: TQFORGE_TEST_CACHE or the user's cache folder."""
     named = os.environ.get("TQFORGE_TEST_CACHE")
     return Path(named) if named else Path(platformdirs.user_cache_dir("tqforge-tests", appauthor=False))
 
 
-def build_host(tree: Tree, compiler: str) -> Host:
-    """The host for `tree`, built unless the cache has it."""
+def build_emulator(tree: Tree, compiler: str) -> Emulator:
+    """Return the emulator for `tree`, building it unless it is cached."""
     library = (tree.libraries / "libggml-base.so").resolve().stat()
     options = {
         "LLAMA_DIR": str(tree.root),
         "LLAMA_LIB_DIR": str(tree.libraries),
-        "METAL_HOST_SOURCES": ";".join([*tree.sources(), *GRAPH]),
-        "METAL_HOST_ONLY": ONLY,
-        "METAL_HOST_ONLY_fast": f"{ONLY}|{PLAIN}",
-        "METAL_HOST_ONLY_check": f"{ONLY}|tq3_0|flash_attn_ext_f16_dk",
+        "METAL_EMULATOR_SOURCES": ";".join([*tree.sources(), *GRAPH]),
+        "METAL_EMULATOR_ONLY": ONLY,
+        "METAL_EMULATOR_ONLY_fast": f"{ONLY}|{PLAIN}",
+        "METAL_EMULATOR_ONLY_check": f"{ONLY}|tq3_0|flash_attn_ext_f16_dk",
         "CMAKE_CXX_COMPILER": compiler,
         "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
     }
@@ -156,7 +158,7 @@ def build_host(tree: Tree, compiler: str) -> Host:
     key = _digest(
         _inputs(tree), *sorted(f"{k}={v}" for k, v in options.items()), f"{library.st_size} {library.st_mtime_ns}"
     )
-    folder = cache() / f"metal-host-{key}"
+    folder = cache() / f"metal-emulator-{key}"
     done = folder / "built"
     if not done.exists():
         shutil.rmtree(folder, ignore_errors=True)
@@ -164,4 +166,4 @@ def build_host(tree: Tree, compiler: str) -> Host:
         subprocess.run(["cmake", "-S", METAL, "-B", folder, "-G", "Ninja", *arguments], check=True)
         subprocess.run(["cmake", "--build", folder, "--parallel", str(os.cpu_count() or 2)], check=True)
         done.touch()
-    return Host(tree, folder, folder)
+    return Emulator(tree, folder, folder)

@@ -15,7 +15,7 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
-HOST = Path(__file__).parent / "host"
+HOST = Path(__file__).parents[1] / "cross" / "host"
 TRIPLE = "aarch64-linux-gnu"
 #: Name of the build: compiler's architecture, and a processor of the emulator that has just that.
 ARCHITECTURES = {"neon": ("armv8-a", "cortex-a53"), "dotprod": ("armv8.2-a+dotprod+fp16", "cortex-a76")}

@@ -1,4 +1,4 @@
-"""A host with one change in the tree's Metal sources. Only what the change reaches is compiled again."""
+"""An emulator with one change in the tree's Metal sources. Only what the change reaches is compiled again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from hosttools import Host, tool
+from emulator_tools import Emulator, tool
+
+from tqforge.core import emulator as names
 
 # what the cases below run: the smallest set of kernels
 ONLY = "dk64_dv64|(get_rows|set_rows|cpy)_.*(q4_0|q8_0|tq3_0)|flash_attn_ext_(kv|pad|blk|vec_reduce)"
@@ -18,7 +20,7 @@ ONLY = "dk64_dv64|(get_rows|set_rows|cpy)_.*(q4_0|q8_0|tq3_0)|flash_attn_ext_(kv
 
 @dataclass(frozen=True)
 class Change:
-    """`old` becomes `new` where it stands first in a file of ggml-metal. `sources` are the kernel files that see it."""
+    """Replaces the first `old` in a file of ggml-metal by `new`. `sources` are the kernel files affected."""
 
     file: str
     old: str
@@ -26,10 +28,10 @@ class Change:
     sources: tuple[str, ...] = ()
 
 
-def _applied(host: Host, changes: tuple[Change, ...], folder: Path) -> Path:
-    """A copy of ggml-metal with the changes."""
+def _applied(emulator: Emulator, changes: tuple[Change, ...], folder: Path) -> Path:
+    """Return a copy of ggml-metal with the changes."""
     copy = folder / "ggml-metal"
-    shutil.copytree(host.tree.metal, copy)
+    shutil.copytree(emulator.tree.metal, copy)
     for change in changes:
         target = copy / change.file
         text = target.read_text(encoding="utf-8")
@@ -38,9 +40,9 @@ def _applied(host: Host, changes: tuple[Change, ...], folder: Path) -> Path:
     return copy
 
 
-def _compile(host: Host, source: Path, replace: dict[str, str], output: Path) -> None:
-    """The command that compiled `source` in the host's build, with other folders and another result."""
-    commands = json.loads((host.build / "compile_commands.json").read_text())
+def _compile(emulator: Emulator, source: Path, replace: dict[str, str], output: Path) -> None:
+    """Repeat the compile command of `source`, with other folders and another output."""
+    commands = json.loads((emulator.build / "compile_commands.json").read_text())
     entry = next(c for c in commands if Path(c["file"]) == source)
     words = shlex.split(entry["command"])
     if "ccache" in words[0]:
@@ -52,15 +54,17 @@ def _compile(host: Host, source: Path, replace: dict[str, str], output: Path) ->
     subprocess.run([*words, "-o", output], cwd=entry["directory"], check=True)
 
 
-def _link(host: Host, compiler: str, objects: list[Path], name: str, folder: Path, libraries: list[str]) -> None:
+def _link(
+    emulator: Emulator, compiler: str, objects: list[Path], name: str, folder: Path, libraries: list[str]
+) -> None:
     target = folder / name
     target.unlink(missing_ok=True)
-    options = ["-shared", f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", f"-L{host.folder}", *libraries]
+    options = ["-shared", f"-Wl,-soname,{name}", "-Wl,-rpath,$ORIGIN", f"-L{emulator.folder}", *libraries]
     subprocess.run([compiler, *objects, *options, "-o", target], check=True)
 
 
 def mutant(
-    host: Host,
+    emulator: Emulator,
     compiler: str,
     change: Change,
     folder: Path,
@@ -68,35 +72,42 @@ def mutant(
     also: tuple[Change, ...] = (),
     variant: str = "check",
     only: str = ONLY,
-) -> Host:
-    """The host with the change and what belongs to it, in `folder`; one variant is compiled again."""
-    metal = _applied(host, (change, *also), folder)
-    for built in [*host.folder.glob("lib*.so"), host.folder / "metal-host-direct"]:
+) -> Emulator:
+    """Build the emulator with the changes in `folder`, recompiling one variant."""
+    metal = _applied(emulator, (change, *also), folder)
+    for built in [*emulator.folder.glob("lib*.so"), emulator.folder / names.DIRECT]:
         os.link(built, folder / built.name) if built.stat().st_dev == folder.stat().st_dev else shutil.copy2(
             built, folder
         )
-    generated = host.build / "generated"
+    generated = emulator.build / "generated"
     if change.file.endswith(".m"):
         include = folder / "generated"
         include.mkdir()
         text = tool("extract").extract((metal / change.file).read_text(encoding="utf-8"), change.file)
         (include / "supports_op.inc").write_text(text, encoding="utf-8")
-        _compile(host, _source("backend/supports.cpp"), {str(generated): str(include)}, folder / "supports.o")
-        _link(host, compiler, [folder / "supports.o"], "libmetal-host-supports.so", folder, ["-lmetal-host-runtime"])
-        return Host(host.tree, folder, host.build)
+        _compile(emulator, _source("backend/supports.cpp"), {str(generated): str(include)}, folder / "supports.o")
+        _link(
+            emulator,
+            compiler,
+            [folder / "supports.o"],
+            "libmetal-emulator-supports.so",
+            folder,
+            ["-lmetal-emulator-runtime"],
+        )
+        return Emulator(emulator.tree, folder, emulator.build)
     tool("rewrite").rewrite_tree(metal / "kernels", folder / "generated", only, variant == "fast")
     for source in change.sources:
         before, after = str(generated / variant), str(folder / "generated")
-        _compile(host, generated / variant / f"{source}.metal", {before: after}, folder / f"{source}.o")
+        _compile(emulator, generated / variant / f"{source}.metal", {before: after}, folder / f"{source}.o")
         _link(
-            host,
+            emulator,
             compiler,
             [folder / f"{source}.o"],
             f"libkernels-{variant}-{source}.so",
             folder,
-            ["-lmetal-host-runtime", "-lm"],
+            ["-lmetal-emulator-runtime", "-lm"],
         )
-    return Host(host.tree, folder, host.build)
+    return Emulator(emulator.tree, folder, emulator.build)
 
 
 def _source(name: str) -> Path:

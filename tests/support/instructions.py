@@ -1,7 +1,7 @@
-"""What a flash attention kernel executes per stored value, counted by callgrind on the fast variant of the host.
+"""Count with callgrind how many instructions a flash attention kernel executes per KV value, on the fast variant.
 
-Counted is the kernel's own code with all that is inlined into it. Collectives of a SIMD group are emulated on a CPU by
-code that no GPU runs; it is left out. A proxy for the work of a kernel, not a time on a GPU.
+The count includes the kernel's own code and everything inlined into it, but not the emulation of SIMD-group
+collectives, which no GPU runs. It approximates the work of a kernel, not its time on a GPU.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hosttools import Host, Tree, cache
+from emulator_tools import Emulator, Tree, cache
 from mutants import Change
 
 from tqforge.adapters import cmake, toolchain
 from tqforge.build import cmake_plan
 from tqforge.build.cmake_plan import Options
+from tqforge.core import emulator as names
 
 HEAD, ENTRIES = 128, 4096
 VALUES = 2 * HEAD * ENTRIES  # K and V
@@ -50,7 +51,7 @@ NAIVE_ONLY = f"vec_tq3_0_dk{HEAD}_dv{HEAD}|flash_attn_ext_(pad|vec_reduce)"
 
 
 def parse(text: str) -> Counter[tuple[str, str]]:
-    """Self cost by (object, function) of a callgrind file."""
+    """Return the self cost by (object, function) from a callgrind file."""
     names: dict[tuple[str, str], str] = {}
     cost: Counter[tuple[str, str]] = Counter()
     where = {"ob": "", "fn": ""}
@@ -79,7 +80,7 @@ def parse(text: str) -> Counter[tuple[str, str]]:
 
 
 def of_kernel(cost: Counter[tuple[str, str]]) -> int:
-    """The instructions of attention itself."""
+    """Return the number of instructions inside the attention kernel."""
     return sum(
         count
         for (library, function), count in cost.items()
@@ -88,7 +89,7 @@ def of_kernel(cost: Counter[tuple[str, str]]) -> int:
 
 
 def portable(tree: Tree) -> Path:
-    """The tree's own ggml with instructions that valgrind knows; a build for this CPU may have others."""
+    """Build the tree's ggml without instructions that valgrind lacks."""
     tools = toolchain.tools()
     options = Options(native=False, ccache=tools.ccache.path if tools.ccache else None)
     plan = cmake_plan.make(toolchain.host(), options, cmake_plan.Version(tree="0" * 12))
@@ -103,24 +104,24 @@ def portable(tree: Tree) -> Path:
     return made.folder / "bin"
 
 
-def stripped(host: Host, folder: Path) -> Host:
-    """A copy without debug information: valgrind may not read what clang writes. The names of functions stay."""
+def stripped(emulator: Emulator, folder: Path) -> Emulator:
+    """Copy the emulator without debug information, which valgrind may fail to read. Function names stay."""
     folder.mkdir()
-    for built in [*host.folder.glob("lib*.so"), host.folder / "metal-host-direct"]:
+    for built in [*emulator.folder.glob("lib*.so"), emulator.folder / names.DIRECT]:
         copy = Path(shutil.copy(built, folder))
         subprocess.run(["strip", "--strip-debug", copy], check=True)
-    return Host(host.tree, folder, host.build)
+    return Emulator(emulator.tree, folder, emulator.build)
 
 
-def per_value(host: Host, libraries: Path, pair: str, folder: Path) -> float:
-    """Instructions per KV value: one head, one query, the tuned kernel."""
+def per_value(emulator: Emulator, libraries: Path, pair: str, folder: Path) -> float:
+    """Return instructions per KV value for one head and one query with the tuned kernel."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
-        pytest.skip("deferred: no valgrind on PATH (Debian, Ubuntu: apt-get install valgrind)")
+        pytest.skip("no valgrind on PATH (Debian, Ubuntu: apt-get install valgrind)")
     out = folder / f"callgrind.{pair.replace('/', '-')}"
     words: list[str | Path] = [valgrind, "--tool=callgrind", f"--callgrind-out-file={out}"]
-    words += [host.folder / "metal-host-direct", "--pair", pair, "--heads", str(HEAD), "--suite", "long"]
-    report = host.run(words, "fast", {"LD_LIBRARY_PATH": str(libraries)})
+    words += [emulator.folder / names.DIRECT, "--pair", pair, "--heads", str(HEAD), "--suite", "long"]
+    report = emulator.run(words, "fast", {"LD_LIBRARY_PATH": str(libraries)})
     assert report.code == 0, report.describe()
     assert any("_vec_" in kernel and f"dk{HEAD}" in kernel for kernel in report.dispatches), report.dispatches
     count = of_kernel(parse(out.read_text(encoding="utf-8", errors="replace")))
