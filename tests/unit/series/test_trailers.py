@@ -89,7 +89,7 @@ def test_a_guard_runs_without_a_shell(sign: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "  ", "/bin/true", "../test-x", "-x"])
 def test_a_guard_names_a_program_of_the_build(text: str) -> None:
-    with pytest.raises(ValueError, match="names no command|not the name of a test program"):
+    with pytest.raises(ValueError, match=r"names no command|not the name of a test program"):
         Guard.parse(text)
 
 
