@@ -14,6 +14,7 @@ from tqforge.commands import pr
 from tqforge.errors import ConfigError, PatchError
 from tqforge.proof.record import GuardProof, ProofRecord, ProvenBase
 from tqforge.proof.results import GuardResult, GuardStatus
+from tqforge.series import lint
 
 GUIDE = "# Contributors\n\nCreate separate PRs for each feature\nor fix. Nothing else.\n"
 TEMPLATE = "## Overview\n\n<!-- Describe -->\n\n- AI usage disclosure:\n"
@@ -53,7 +54,7 @@ def record(tree: str, detail: str = "") -> ProofRecord:
 
 
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pr.lint, "check", lambda subject: ([], []))
+    monkeypatch.setattr(lint, "check", lambda subject: ([], []))
 
 
 def test_lint_findings_refuse_the_pack(toy: Toy) -> None:
