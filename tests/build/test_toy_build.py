@@ -78,7 +78,7 @@ def test_the_compilers_own_words_are_the_error_and_the_next_build_goes_on(case: 
         case.build()
     assert caught.value.where == f"{case.source}/llama.c:1"
     assert Path(caught.value.remedy.rpartition(" ")[2]).is_file()
-    assert builder.all_builds(toy.context(case.workspace), "upstream") == []
+    assert builder.all_builds(toy.context(case.workspace).workspace, "upstream") == []
     toy.write(case.source)
     assert case.build().reasons == ("the last build did not come to its end",)
 
@@ -127,12 +127,12 @@ def test_another_compiler_starts_afresh(case: Case, monkeypatch: pytest.MonkeyPa
 def test_further_targets_are_built_when_asked_for(case: Case) -> None:
     built = case.build()
     assert not (built.bin / "test-toy").exists()
-    assert {"test-toy", "llama-server"} <= builder.known_programs(built)
-    builder.ensure_targets(toy.context(case.workspace), built, ("test-toy",))
+    assert {"test-toy", "llama-server"} <= built.known_programs()
+    toy.ensure_targets(case.workspace, built, ("test-toy",))
     assert (built.bin / "test-toy").is_file()
     assert case.build().reasons == ()
     with pytest.raises(BuildError, match="unknown target"):
-        builder.ensure_targets(toy.context(case.workspace), built, ("test-nothing",))
+        toy.ensure_targets(case.workspace, built, ("test-nothing",))
 
 
 def test_further_targets_are_built_when_the_cmake_of_the_first_build_is_gone(case: Case) -> None:
@@ -140,7 +140,7 @@ def test_further_targets_are_built_when_the_cmake_of_the_first_build_is_gone(cas
     for name in ("CMakeCache.txt", "build.ninja"):
         path = built.folder / name
         path.write_text(path.read_text().replace(str(toolchain.tools().cmake.path), "/gone/cmake"))
-    builder.ensure_targets(toy.context(case.workspace), built, ("test-toy",))
+    toy.ensure_targets(case.workspace, built, ("test-toy",))
     assert (built.bin / "test-toy").is_file()
     assert "/gone/cmake" not in (built.folder / "build.ninja").read_text()
 
@@ -154,8 +154,8 @@ def test_a_library_that_fails_its_load_check_is_no_build(case: Case) -> None:
 
 
 def test_a_deferred_check_is_made_up_for(case: Case) -> None:
-    case.answers = [LoadCheck(status="deferred", reason=DownloadError("offline").what)]
-    assert case.build().load.status == "deferred"
+    case.answers = [LoadCheck(status="skipped", reason=DownloadError("offline").what)]
+    assert case.build().load.status == "skipped"
     again = case.build()
     assert again.reasons == ()
     assert again.load.status == "passed"

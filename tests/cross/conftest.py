@@ -35,7 +35,7 @@ def tree(tools: Tools) -> Path:
     source = os.environ.get("TQFORGE_TEST_SOURCE", "archive")
     with ctx.workspace.lock("the tests"):
         try:
-            return checkout.prepare(ctx, load_base("upstream"), source=source).checkout
+            return checkout.prepare(ctx.workspace, ctx.out, load_base("upstream"), source=source).checkout
         except DownloadError as error:
             pytest.skip(f"deferred: {error.what}")
 

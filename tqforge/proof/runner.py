@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tqforge.adapters import fs, proc
-from tqforge.adapters.cmake import Tree
+from tqforge.adapters.cmake import BuildTree
 from tqforge.adapters.git import Repository
 from tqforge.base.source import DATE
 from tqforge.build import builder, compiler_log, metal_emulator
@@ -92,7 +92,7 @@ class Bench:
     """One work tree and one build folder for all trees, one after the other: only what differs is compiled."""
 
     repository: Repository
-    cmake: Tree
+    cmake: BuildTree
     arguments: Sequence[str]
     jobs: int
     ledger: Ledger
