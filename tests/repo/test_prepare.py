@@ -70,7 +70,9 @@ HOSTILE = """
 def run(toy: Toy, source: str = "", name: str = "workspace", **options: object) -> Prepared:
     context = toy.context(name)
     with context.workspace.lock("test"):
-        return prepare(context, toy.base, source=source or str(toy.archive), shelf=toy.shelf, **options)  # type: ignore[arg-type]
+        return prepare(
+            context.workspace, context.out, toy.base, source=source or str(toy.archive), shelf=toy.shelf, **options
+        )  # type: ignore[arg-type]
 
 
 def make_hostile(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,4 +315,4 @@ def test_kill_9_at_any_moment_is_repaired(toy: Toy) -> None:
 def test_bindings_come_from_the_archive(toy: Toy) -> None:
     context = toy.context()
     run(toy)
-    assert (ensure_bindings(context, toy.base) / "llama_cpp/__init__.py").is_file()
+    assert (ensure_bindings(context.workspace, context.out, toy.base) / "llama_cpp/__init__.py").is_file()

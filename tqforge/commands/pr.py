@@ -33,7 +33,7 @@ def run(ctx: Context, *, base_name: str | None = None, patches: Path | None = No
                 remedy="Run `tqforge patch lint` and mend them.",
             )
         chosen = series.load(shelf.folder)
-        repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
+        repository, commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
         with tempfile.TemporaryDirectory(prefix="tqforge-pr-") as scratch:
             with apply.aside(repository, "pr", commit) as work:
                 applied = apply.commit_series(repository, work, chosen)

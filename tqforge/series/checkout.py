@@ -8,17 +8,19 @@ from __future__ import annotations
 from tqforge.adapters import fs
 from tqforge.adapters.git import Repository
 from tqforge.base import source as sources
-from tqforge.context import Context
+from tqforge.core.reporter import Reporter
 from tqforge.core.values import AppliedPatch, Base, Prepared
 from tqforge.series import apply, lock
 from tqforge.series import series as series_files
 from tqforge.series.apply import Stamp
 from tqforge.series.lock import Shelf
 from tqforge.series.series import Series
+from tqforge.workspace import Workspace
 
 
 def prepare(
-    ctx: Context,
+    workspace: Workspace,
+    reporter: Reporter,
     base: Base,
     *,
     source: str = sources.ARCHIVE,
@@ -37,11 +39,11 @@ def prepare(
     entry = lock.read(shelf.lock).bases.get(base.name)
     if entry and not write_lock:
         lock.check_series(entry, series, shelf.lock)
-    if not discard and not write_lock and (ready := _unchanged(ctx, base, source, series)):
+    if not discard and not write_lock and (ready := _unchanged(workspace, base, source, series)):
         return ready
-    fs.remove_leftovers(ctx.workspace.downloads)
-    fs.remove_leftovers(ctx.workspace.checkout(base.name).parent)
-    repository, base_commit = sources.ensure_base(ctx, base, source)
+    fs.remove_leftovers(workspace.downloads)
+    fs.remove_leftovers(workspace.checkout(base.name).parent)
+    repository, base_commit = sources.ensure_base(workspace, reporter, base, source)
     applied = _apply(repository, base_commit, series, discard=discard)
     if write_lock:
         lock.record(shelf.lock, base.name, base.tree, applied)
@@ -54,7 +56,7 @@ def prepare(
         source=source, base_commit=base_commit, series_sha256=series.sha256, head=head, tree=tree, patches=applied
     )
     apply.write_stamp(repository, stamp)
-    ctx.out.say(f"  {len(applied)} patches applied, tree {tree}")
+    reporter.tell(f"  {len(applied)} patches applied, tree {tree}")
     return _prepared(base, repository, stamp, reused=False)
 
 
@@ -68,9 +70,9 @@ def _apply(repository: Repository, base_commit: str, series: Series, *, discard:
         return apply.commit_series(repository, work, series)
 
 
-def _unchanged(ctx: Context, base: Base, origin: str, series: Series) -> Prepared | None:
+def _unchanged(workspace: Workspace, base: Base, origin: str, series: Series) -> Prepared | None:
     """The checkout as it stands, if its stamp, its HEAD and its files say that nothing changed."""
-    repository = Repository(ctx.workspace.checkout(base.name))
+    repository = Repository(workspace.checkout(base.name))
     stamp = apply.read_stamp(repository)
     if not stamp or stamp.series_sha256 != series.sha256:
         return None

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from tqforge.cli.app import JsonFlag, context_of, finish
+from tqforge.cli.context import JsonFlag, context_of, finish
 from tqforge.errors import UsageError
 
-BaseOption = Annotated[str | None, typer.Option("--base", help="Base by name (default: the one of bases.toml).")]
+BaseOption = Annotated[str | None, typer.Option("--base", "-b", help="Base by name (default: the one of bases.toml).")]
 PatchesOption = Annotated[
     Path | None,
     typer.Option("--patches", help="Series folder of your own instead of tqforge's.", exists=True, file_okay=False),
@@ -154,7 +154,7 @@ def _drift(group: typer.Typer) -> None:
         ],
         base: BaseOption = None,
         patches: PatchesOption = None,
-        out: Annotated[Path | None, typer.Option("--out", help="Folder for drift.md and drift.json.")] = None,
+        out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for drift.md and drift.json.")] = None,
         json: JsonFlag = False,
     ) -> None:
         """Try the series on other llama.cpp states: per patch clean, moved, merged, upstream, or why not."""
@@ -171,7 +171,7 @@ def _prove(group: typer.Typer) -> None:
         patch: Annotated[list[str] | None, typer.Option("--patch", help="Only this patch; may be repeated.")] = None,
         prefixes: Annotated[bool, typer.Option("--prefixes/--no-prefixes", help="Build and test every prefix.")] = True,
         guards: Annotated[bool, typer.Option("--guards/--no-guards", help="Run the guards without each patch.")] = True,
-        jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Compilers at once.")] = None,
+        jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="Compilers at once.")] = None,
         base: BaseOption = None,
         patches: PatchesOption = None,
         json: JsonFlag = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tqforge.cli.app import JsonFlag, context_of, finish
+from tqforge.cli.context import JsonFlag, context_of, finish
 from tqforge.cli.verbs.patch import BaseOption, PatchesOption
 
 
@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
     def pr(
         ctx: typer.Context,
         *,
-        out: Annotated[Path | None, typer.Option("--out", help="Folder for the pack.", file_okay=False)] = None,
+        out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for the pack.", file_okay=False)] = None,
         base: BaseOption = None,
         patches: PatchesOption = None,
         json: JsonFlag = False,

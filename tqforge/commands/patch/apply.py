@@ -31,7 +31,9 @@ def run(
     shelf = Shelf.of(base.name, patches)
     with ctx.workspace.lock("tqforge patch apply"):
         try:
-            ready = prepare(ctx, base, source=source, shelf=shelf, discard=discard, write_lock=write_lock)
+            ready = prepare(
+                ctx.workspace, ctx.out, base, source=source, shelf=shelf, discard=discard, write_lock=write_lock
+            )
         except PatchError:
             raise _parked(ctx, base, source, shelf) from None
         resolve.abort(Repository(ready.checkout))
@@ -40,7 +42,7 @@ def run(
 
 
 def _parked(ctx: Context, base: Base, origin: str, shelf: Shelf) -> PatchError:
-    repository, base_commit = source.ensure_base(ctx, base, origin)
+    repository, base_commit = source.ensure_base(ctx.workspace, ctx.out, base, origin)
     failure = resolve.start(repository, base_commit, series.load(shelf.folder))
     assert failure is not None  # the same series failed a moment ago
     return resolve.instructions(repository, failure, str(shelf.folder / failure.patch))
@@ -58,7 +60,7 @@ def go_on(ctx: Context, *, base_name: str | None = None, patches: Path | None = 
         head, parked = resolve.finish(repository)
         before = series.load(shelf.folder)
         changed = export.write(repository, base, shelf, head, moved=False)
-        ready = prepare(ctx, base, shelf=shelf, write_lock=True)
+        ready = prepare(ctx.workspace, ctx.out, base, shelf=shelf, write_lock=True)
         resolve.abort(repository)
     _warn_of_lost_lines(ctx, before, series.load(shelf.folder))
     for name in parked.skipped:

@@ -40,7 +40,7 @@ def run(
         theirs = Repository(repository.absolute() if repository else ctx.workspace.checkout(base.name))
         _require_clean(theirs, revision)
         changed = write(theirs, base, shelf, theirs.resolve(revision), moved=moved)
-        ready = prepare(ctx, base, shelf=shelf, discard=repository is None, write_lock=True)
+        ready = prepare(ctx.workspace, ctx.out, base, shelf=shelf, discard=repository is None, write_lock=True)
     for name in changed:
         ctx.out.say(f"  wrote {name}")
     ctx.out.show(f"{len(ready.patches)} patches, {len(changed)} files written, tree {ready.tree}")
@@ -92,12 +92,12 @@ def check(ctx: Context, *, base_name: str | None = None, patches: Path | None = 
     if not series.patches:
         raise ConfigError("There is no patch to check.", where=str(shelf.folder))
     with ctx.workspace.lock("tqforge patch export --check"):
-        repository, base_commit = source.ensure_base(ctx, base, source.ARCHIVE)
+        repository, base_commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
         with apply.aside(repository, "check", base_commit) as work:
             apply.commit_series(repository, work, series)
             exported = export.export_commits(work, base_commit, work.resolve("HEAD"))
         differences = export.compare(repository, series, exported)
-        ready = prepare(ctx, base, shelf=shelf)  # raises when the lock does not belong to the series
+        ready = prepare(ctx.workspace, ctx.out, base, shelf=shelf)  # raises when the lock does not belong to the series
     bad = {name: kind for name, kind in differences.items() if kind is not Difference.SAME}
     for name, kind in bad.items():
         ctx.out.show(f"{name}: {_REMEDY.get(kind, str(kind))}")

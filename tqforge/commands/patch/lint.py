@@ -53,7 +53,7 @@ def _subject(ctx: Context, base: Base, shelf: Shelf) -> Subject:
 def _trees(ctx: Context, base: Base, chosen: series.Series) -> tuple[Tree | None, Tree | None, str]:
     """The base and the patched tree, or the reason why they could not be had. Writes nothing a person would see."""
     try:
-        repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
+        repository, commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
         with apply.aside(repository, "lint", commit) as work:
             apply.commit_series(repository, work, chosen)
             head = work.resolve("HEAD")

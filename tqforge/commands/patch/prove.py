@@ -11,13 +11,13 @@ from rich.table import Table
 
 from tqforge import resources
 from tqforge.adapters import fs, toolchain
-from tqforge.adapters.cmake import Tree
-from tqforge.adapters.console import Meter
+from tqforge.adapters.cmake import BuildTree
 from tqforge.adapters.git import Repository
 from tqforge.base import source
 from tqforge.base.pins import load_base
 from tqforge.build import builder, cmake_plan, compiler_log, metal_emulator
 from tqforge.context import Context
+from tqforge.core.reporter import Meter
 from tqforge.core.values import Base
 from tqforge.errors import ConfigError, ExitCode
 from tqforge.proof import metal_guard, schedule
@@ -62,7 +62,7 @@ def _prove(
     if not chosen.patches:
         raise ConfigError("There is no patch to prove.", where=str(shelf.folder))
     wanted = {chosen.find(name).name for name in only} or {patch.name for patch in chosen.patches}
-    repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
+    repository, commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
     with apply.aside(repository, "prove", commit) as work:
         applied = apply.commit_series(repository, work, chosen)
     rows = enumerate(zip(applied, chosen.patches, strict=True))
@@ -110,8 +110,8 @@ def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, s
     folder = ctx.workspace.build(base.name, "prove")
     arguments = (*plan.arguments, _NO_COMMIT)
     # a file that asks with __has_include looks the same to ccache's direct mode whether the other one is there or not
-    environment = {**builder.environment(ctx), "CCACHE_NODIRECT": "1"}
-    cmake = Tree(
+    environment = {**builder.environment(ctx.workspace), "CCACHE_NODIRECT": "1"}
+    cmake = BuildTree(
         # laid out like a workspace: what `tqforge build` compiled is found again in ccache
         source=folder / "git" / base.name,
         folder=folder / "builds" / base.name / "prove",

@@ -44,7 +44,7 @@ def f16_copy(session: Session) -> Path:
             "Leave --model out: the small default model shows the same.",
         )
     shop = programs(session)
-    target = shop.ctx.workspace.models / (session.model_sha256 or "unknown") / f"{facts.path.stem}-f16.gguf"
+    target = shop.workspace.models / (session.model_sha256 or "unknown") / f"{facts.path.stem}-f16.gguf"
     if not target.is_file():
         session.out.say("  making an f16 copy of the model")
         with fs.atomic_path(target) as temporary:

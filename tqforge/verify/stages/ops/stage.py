@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge.adapters import proc
-from tqforge.adapters.console import Meter
+from tqforge.core.reporter import Meter
 from tqforge.report.schema.rows import OpsRow
 from tqforge.report.schema.stages import OpsStage
 from tqforge.verify import device, emulator_report
