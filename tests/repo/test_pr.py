@@ -34,7 +34,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     toy.add_patch("ggml-one", {"src/quants.c": ("int line_10;\n", "int line_10;\nint added;\n")})
     toy.add_patch("metal-one", {"ggml/src/ggml-metal/k.metal": ("kernel b;\n", "kernel b;\nkernel new;\n")})
     toy.add_patch("tests-one", {"tests/test-backend-ops.cpp": ("case b;\n", "case b;\ncase new;\n")})
-    ensure_base(toy.context(), toy.base, str(toy.archive))
+    ensure_base(toy.context().workspace, toy.context().out, toy.base, str(toy.archive))
     return toy
 
 

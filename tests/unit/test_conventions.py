@@ -17,9 +17,12 @@ MAX_LINES, MAX_FUNCTION, MAX_MODULES = 250, 40, 10
 
 
 def long_functions(text: str) -> dict[str, int]:
-    """Return the functions above the limit, with their number of lines."""
+    """Return the functions whose body is above the limit, with its number of lines.
+
+    The signature does not count: a command of Typer has one annotated parameter per option.
+    """
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    lines = {node.name: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions}
+    lines = {node.name: (node.end_lineno or node.lineno) - node.body[0].lineno + 1 for node in functions}
     return {name: count for name, count in lines.items() if count > MAX_FUNCTION}
 
 
@@ -32,8 +35,8 @@ def test_modules_and_functions_stay_small(path: Path) -> None:
 
 def test_a_long_function_is_found() -> None:
     body = "    pass\n" * MAX_FUNCTION
-    assert long_functions(f"def f():\n{body}") == {"f": MAX_FUNCTION + 1}
-    assert long_functions(f"def f():\n{body[: -len('    pass') - 1]}") == {}
+    assert long_functions(f"def f(\n    x,\n):\n{body}    pass\n") == {"f": MAX_FUNCTION + 1}
+    assert long_functions(f"def f(\n    x,\n):\n{body}") == {}
 
 
 def test_folders_stay_small() -> None:

@@ -77,7 +77,7 @@ def test_what_new_writes_is_what_lint_reads(subject: str, body: str, why: str) -
 )
 def test_a_guard_is_a_program_with_arguments(text: str, program: str, args: tuple[str, ...]) -> None:
     guard = Guard.parse(text)
-    assert (guard.program, guard.args, guard.on_metal_host) == (program, args, False)
+    assert (guard.program, guard.args, guard.on_metal_emulator) == (program, args, False)
     assert str(guard) == " ".join(text.split())
 
 
