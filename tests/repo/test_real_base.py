@@ -33,7 +33,7 @@ def archive() -> Path:
         try:
             return source.obtain_archive(context.workspace, context.out, load_base().archive)
         except DownloadError as error:
-            pytest.skip(f"deferred: {error.what}")
+            pytest.skip(error.what)
 
 
 def context(folder: Path) -> Context:
