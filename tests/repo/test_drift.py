@@ -224,7 +224,7 @@ def test_shallow_and_partial_clones(toy: Toy, probe: Probe) -> None:
     assert outcomes(probe(shallow)) == ["clean"]
     with pytest.raises(CheckoutError, match="does not hold all files"):
         probe(partial)
-    with pytest.raises(UsageError, match="no pinned archive version"):
+    with pytest.raises(UsageError, match="not a pinned archive version"):
         probe("9.9.9")
 
 
