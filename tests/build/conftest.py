@@ -22,7 +22,7 @@ from tqforge.build.cmake_plan import Options
 from tqforge.context import Context
 from tqforge.errors import DownloadError
 from tqforge.series import series
-from tqforge.series.lock import Shelf
+from tqforge.series.lock import SeriesPaths
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def real_context(cache: Path) -> Context:
 @pytest.fixture(scope="session")
 def real(compiler: None, real_context: Context) -> Built:
     """The patched library: built once, found again by its stamp."""
-    if not series.load(Shelf.of("upstream").folder).patches:
+    if not series.load(SeriesPaths.of("upstream").folder).patches:
         pytest.skip("deferred: the series is empty")
     with real_context.workspace.lock("the tests"):
         try:

@@ -21,6 +21,7 @@ from tqforge.context import Context
 from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
 from tqforge.verify import settings
+from tqforge.verify.request import Request
 from tqforge.workspace import Workspace
 
 TEXT = [3 + i % 900 for i in range(96)]
@@ -75,9 +76,9 @@ def test_a_cache_grows_from_what_it_holds(bench: Child) -> None:
 
 
 def run(native: Native, tmp_path: Path, beside: Path) -> dict[str, Any]:
-    where = verify.Where(
+    where = Request(
         models=(str(native.model),), library=native.library, bindings=native.bindings, out=tmp_path / "out",
-        beside=beside,
+        compare_with=beside,
     )  # fmt: skip
     verify.run(Context(workspace=Workspace(tmp_path / "ws"), out=Output(quiet=True)), SMALL, where)
     report: dict[str, Any] = json.loads((tmp_path / "out/report.json").read_text())

@@ -85,7 +85,7 @@ def test_gguf_py_of_the_tree_gives_the_same_bytes(checkout: Path, tmp_path: Path
     blocks[:4] = [[0.0], [1.0], [np.nan], [np.inf]]
     np.save(tmp_path / "in.npy", blocks)
     package, out = checkout / "gguf-py", tmp_path / "out.npz"
-    argv = [sys.executable, "-c", PROGRAM, package, tmp_path / "in.npy", out]
+    argv: list[str | Path] = [sys.executable, "-c", PROGRAM, package, tmp_path / "in.npy", out]
     subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(package)}, check=True)
     with np.load(out) as made:
         assert np.array_equal(made["packed"], tq3_0.encode(blocks))

@@ -25,7 +25,7 @@ from tqforge.context import Context
 from tqforge.core.cache_types import TQ3_0
 from tqforge.errors import DownloadError, LoadError
 from tqforge.series import checkout
-from tqforge.series.lock import Shelf
+from tqforge.series.lock import SeriesPaths
 
 NARROW = Options(targets=("llama",))
 
@@ -57,7 +57,7 @@ def test_nothing_absolute_is_built_into_the_search_path(real: Built) -> None:
 
 def test_a_second_build_says_why_nothing_is_done_within_a_second_and_a_half(real: Built, real_context: Context) -> None:
     """In a process of its own, as a user runs it; the best of three, because others may use the machine."""
-    words = [sys.executable, narrow.__file__, real_context.workspace.root, source()]
+    words: list[str | Path] = [sys.executable, narrow.__file__, real_context.workspace.root, source()]
     seconds = []
     for _ in range(3):
         start = time.monotonic()
@@ -80,11 +80,13 @@ def test_test_programs_are_built_on_demand(real: Built, real_context: Context) -
 
 def test_a_library_without_the_patches_is_found_out(cache: Path, real: Built, tmp_path: Path) -> None:
     """The bare base: it compiles, it loads, and it is not what it should be."""
-    shelf = tmp_path / "empty"
-    shelf.mkdir()
-    (shelf / "series").write_text("# no patches\n")
+    paths = tmp_path / "empty"
+    paths.mkdir()
+    (paths / "series").write_text("# no patches\n")
     ctx = context(cache / "bare")
-    prepared = checkout.prepare(ctx.workspace, ctx.out, load_base(), source=source(), shelf=Shelf.of("upstream", shelf))
+    prepared = checkout.prepare(
+        ctx.workspace, ctx.out, load_base(), source=source(), paths=SeriesPaths.of("upstream", paths)
+    )
     with pytest.raises(LoadError, match=f"no type '{TQ3_0}'") as caught:
         builder.build(ctx.workspace, ctx.out, prepared, NARROW, lambda: pytest.fail("the model was asked for"))
     assert "q4_0" in caught.value.remedy

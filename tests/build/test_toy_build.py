@@ -175,7 +175,7 @@ def test_a_processor_fault_gives_a_portable_build_that_is_remembered(case: Case,
     native = case.build(Options(native=True))
     assert native.reasons
     assert native.stamp.native
-    host = builder.toolchain.host()
+    host = toolchain.host()
     assert portable.why_portable(toy.context(case.workspace).workspace, host) == ""
 
 
@@ -236,7 +236,7 @@ def test_a_killed_build_leaves_nothing_at_work_and_the_next_one_goes_on(
     case: Case, slow_compiler: Path, how: signal.Signals
 ) -> None:
     slow_compiler.touch()
-    words = [sys.executable, toy.__file__, case.workspace, case.source]
+    words: list[str | Path] = [sys.executable, toy.__file__, case.workspace, case.source]
     process = subprocess.Popen(words, stderr=subprocess.DEVNULL, preexec_fn=heed_interrupts)
     folder = case.workspace / "builds" / "upstream"
     try:

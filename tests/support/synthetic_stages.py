@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from synthetic_parts import F16, KL, MIXED, PAIRS, Q4_0, Q8_0, STOCK, TQ3_0, bits, digest, interval, pair_of
 
@@ -105,7 +105,8 @@ def device_stage() -> DeviceStage:
         for pair, kl in ((F16, 2e-5), (TQ3_0, 4e-4), (MIXED, 9e-5))
     ]
     return DeviceStage(
-        status=StageStatus.PASSED, seconds=300.0, device="Metal host", model="synthetic, f16 weights", rows=tuple(rows),
+        status=StageStatus.PASSED, seconds=300.0, device="Metal emulator", model="synthetic, f16 weights",
+        rows=tuple(rows),
         floor=2e-5, limit=1.04e-3, batches=(28, 8, 8), greedy=12,
     )  # fmt: skip
 
@@ -143,7 +144,8 @@ def check_stages() -> tuple[CheckStage, CheckStage, CheckStage]:
 
 def speed_stage(pairs: Iterable[Pair | str] = PAIRS) -> SpeedStage:
     rows = []
-    for phase, base in (("prefill", 900.0), ("decode", 61.0)):
+    rates: dict[Literal["prefill", "decode"], float] = {"prefill": 900.0, "decode": 61.0}
+    for phase, base in rates.items():
         for depth in (0, 2048, 4096):
             for pair in map(pair_of, pairs):
                 ratio = 1.0 if pair == F16 else 0.4 if pair == TQ3_0 and depth == 4096 else 0.7 + bits(pair) / 50

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tqforge.adapters import proc
 from tqforge.adapters.git import INSTALL
+from tqforge.core import emulator
 from tqforge.core.values import Host, Tool, Tools
 from tqforge.errors import ToolchainError
 
@@ -124,14 +125,15 @@ def ccache() -> Tool | None:
 
 def clang_for_metal() -> Tool | None:
     """Find the clang that compiles Metal sources for the CPU, if it is installed."""
-    path = shutil.which("clang++-19")
-    return Tool(name="clang++-19", path=Path(path), version=_first_line([path, "--version"])) if path else None
+    path = shutil.which(emulator.CLANG)
+    return Tool(name=emulator.CLANG, path=Path(path), version=_first_line([path, "--version"])) if path else None
 
 
 def symbolizer_for_metal() -> Path | None:
     """Find the program that turns addresses in a Metal kernel into source lines."""
-    beside = "/usr/lib/llvm-19/bin/llvm-symbolizer"
-    path = shutil.which("llvm-symbolizer-19") or shutil.which("llvm-symbolizer") or shutil.which(beside)
+    version = emulator.CLANG_VERSION
+    beside = f"/usr/lib/llvm-{version}/bin/llvm-symbolizer"
+    path = shutil.which(f"llvm-symbolizer-{version}") or shutil.which("llvm-symbolizer") or shutil.which(beside)
     return Path(path) if path else None
 
 

@@ -56,8 +56,8 @@ def imported(repository: Repository) -> dict[str, str]:
     """Return label and commit of every snapshot in the repository."""
     if not repository.exists():
         return {}
-    lines = repository.line("for-each-ref", "--format=%(refname) %(objectname)", _REFS).splitlines()
-    return {name.removeprefix(_REFS): commit for name, commit in (line.split() for line in lines)}
+    with repository.reader() as reader:
+        return reader.references(_REFS)
 
 
 def import_snapshot(
@@ -67,7 +67,7 @@ def import_snapshot(
     pinned = pins().get(target)
     if pinned:
         present = repository.resolve(_REFS + target)
-        if present and pinned.sha256 in repository.line("log", "-1", "--format=%B", present):
+        if present and pinned.sha256 in repository.message(present):
             return Snapshot(target, present, repository.tree(present), pinned.sha256)
         return _archive(workspace, reporter, repository, base, pinned)
     path = Path(target).expanduser()
@@ -102,7 +102,8 @@ def _path(reporter: Reporter, repository: Repository, base: Base, path: Path) ->
         raise UsageError("--to takes a folder, not an archive file.", remedy="Unpack it and give its vendor/llama.cpp.")
     folder = Path(origin.where)
     theirs = Repository(folder)
-    tree = source.copy_tree(repository, theirs, theirs.tree("HEAD")) if origin.kind == "repository" else ""
+    head = theirs.tree("HEAD") if origin.kind == "repository" else ""
+    tree = source.copy_tree(repository, theirs, head) if head else ""
     reporter.step(f"{folder}: {'its HEAD commit' if tree else 'its files'}")
     return _record(repository, path.name, tree or source.add_folder(repository, folder), str(path))
 
@@ -116,7 +117,7 @@ def _git(reporter: Reporter, repository: Repository, address: str, revision: str
 
 def _record(repository: Repository, label: str, tree: str, origin: str) -> Snapshot:
     """Create the commit of a tree; the same content always gives the same id."""
-    commit = repository.commit_tree(tree, f"snapshot {label}\n\n{origin}\n", source.DATE)
+    commit = repository.commit_tree(tree, f"snapshot {label}\n\n{origin}\n")
     safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in label).strip(".-")
     digest = hashlib.sha256(label.encode()).hexdigest()[:6]
     repository.git("update-ref", _REFS + (safe if safe == label else f"{safe or 'x'}-{digest}"), commit)

@@ -17,7 +17,7 @@ from tqforge.build import stamp as stamps
 from tqforge.build.cmake_plan import Options, Plan
 from tqforge.build.stamp import LoadCheck, Stamp
 from tqforge.core.reporter import Reporter
-from tqforge.core.values import Base, Host, Prepared, Tools
+from tqforge.core.values import Base, Checkout, Host, Tools
 from tqforge.errors import BuildError, CrashError, DiskFullError, DownloadError, LoadError, ToolchainError, TqforgeError
 from tqforge.series import checkout
 from tqforge.workspace import Workspace
@@ -66,7 +66,7 @@ class _Job:
 
     workspace: Workspace
     reporter: Reporter
-    prepared: Prepared
+    prepared: Checkout
     host: Host
     tools: Tools
     plan: Plan
@@ -83,7 +83,7 @@ def environment(workspace: Workspace) -> dict[str, str | None]:
 
 def ensure(
     workspace: Workspace, reporter: Reporter, base: Base, *, origin: str = source.ARCHIVE, options: Options
-) -> tuple[Built, Prepared]:
+) -> tuple[Built, Checkout]:
     """Get the base, apply the series and build. The caller holds the workspace lock."""
     cmake_plan.refuse_impossible(toolchain.host(), options)
     toolchain.tools()  # raises before anything is downloaded
@@ -95,7 +95,7 @@ def ensure(
     return build(workspace, reporter, prepared, options, lambda: models.fetch_default(workspace, reporter)), prepared
 
 
-def build(workspace: Workspace, reporter: Reporter, prepared: Prepared, options: Options, model: ModelSource) -> Built:
+def build(workspace: Workspace, reporter: Reporter, prepared: Checkout, options: Options, model: ModelSource) -> Built:
     """Build the checkout for this machine, or reuse the last build. The caller holds the workspace lock.
 
     When a native build crashes on this processor, a portable one replaces it, and that is remembered.
@@ -161,7 +161,7 @@ def _compile(job: _Job, wanted: Stamp, begun: Stamp | None) -> Stamp:
     (job.folder / stamps.STAMP).unlink(missing_ok=True)
     start = time.monotonic()
     tree = BuildTree(
-        source=job.prepared.checkout, folder=job.folder, tools=job.tools, environment=environment(job.workspace)
+        source=job.prepared.path, folder=job.folder, tools=job.tools, environment=environment(job.workspace)
     )
     if ended := tree.end_orphans():
         job.reporter.tell(f"  stopped {ended} compiler processes left by an interrupted run")

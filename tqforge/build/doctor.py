@@ -10,6 +10,7 @@ from pathlib import Path
 from tqforge.adapters import toolchain
 from tqforge.adapters.git import INSTALL, OLDEST, OLDEST_TO_MERGE
 from tqforge.build import portable
+from tqforge.core import emulator
 from tqforge.core.values import Host, Tool
 from tqforge.errors import TqforgeError
 from tqforge.workspace import Workspace
@@ -42,7 +43,7 @@ def examine(workspace: Workspace) -> list[Finding]:
     host = toolchain.host()
     found = [architecture(host), *_tools(), _compiles(), _optional_tools(host)]
     symbolizer = toolchain.symbolizer_for_metal() is not None
-    found.append(metal_host(host, toolchain.clang_for_metal(), symbolizer=symbolizer))
+    found.append(metal_emulator(host, toolchain.clang_for_metal(), symbolizer=symbolizer))
     if host.system == "Darwin":
         found.append(_sdk())
     folder = next(path for path in (workspace.root, *workspace.root.parents) if path.exists())
@@ -135,24 +136,24 @@ def _optional_tools(host: Host) -> Finding:
     )
 
 
-def metal_host(host: Host, clang: Tool | None, *, symbolizer: bool = True) -> Finding:
+def metal_emulator(host: Host, clang: Tool | None, *, symbolizer: bool = True) -> Finding:
     """Check the compiler that runs Metal kernels on a CPU; a Mac does not need it."""
     if host.system == "Darwin":
         return Finding(name="Metal", level=DoctorLevel.GOOD, seen="supported by this machine")
     if clang and not symbolizer:
         return Finding(
-            name="Metal host",
+            name=emulator.TITLE,
             level=DoctorLevel.OPTIONAL,
-            seen="clang++-19 found, llvm-symbolizer not found",
-            remedy="`apt-get install llvm-19` adds source lines to what it reports.",
+            seen=f"{emulator.CLANG} found, llvm-symbolizer not found",
+            remedy=f"`{emulator.INSTALL}` adds source lines to what it reports.",
         )
     if clang:
-        return Finding(name="Metal host", level=DoctorLevel.GOOD, seen=f"{clang.version} at {clang.path}")
+        return Finding(name=emulator.TITLE, level=DoctorLevel.GOOD, seen=f"{clang.version} at {clang.path}")
     return Finding(
-        name="Metal host",
+        name=emulator.TITLE,
         level=DoctorLevel.OPTIONAL,
-        seen="clang++-19 not found",
-        remedy="`apt-get install clang-19 llvm-19` lets tqforge run the Metal kernels on this CPU.",
+        seen=f"{emulator.CLANG} not found",
+        remedy=f"`{emulator.INSTALL}` lets tqforge run the Metal kernels on this CPU.",
     )
 
 

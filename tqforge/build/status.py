@@ -16,7 +16,7 @@ from tqforge.core.values import Base
 from tqforge.errors import ConfigError, TqforgeError
 from tqforge.series import apply, lock
 from tqforge.series import series as series_files
-from tqforge.series.lock import Shelf
+from tqforge.series.lock import SeriesPaths
 from tqforge.workspace import Workspace
 
 _ALLOWED = re.compile(r"--cache-type-k TYPE\b.*?allowed values:([^(]*)\(default", re.DOTALL)
@@ -58,13 +58,13 @@ class BuildState:
 
 def series(base: Base) -> SeriesState:
     """Compare the series of a base with its lock."""
-    shelf = Shelf.of(base.name)
-    found = series_files.load(shelf.folder)
+    paths = SeriesPaths.of(base.name)
+    found = series_files.load(paths.folder)
     problem, tree = "", ""
     try:
-        if entry := lock.read(shelf.lock).bases.get(base.name):
+        if entry := lock.read(paths.lock).bases.get(base.name):
             tree = entry.final
-            lock.check_series(entry, found, shelf.lock)
+            lock.check_series(entry, found, paths.lock)
     except ConfigError as error:
         problem = error.what
     return SeriesState(

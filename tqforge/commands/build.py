@@ -9,7 +9,7 @@ from tqforge.build import builder
 from tqforge.build.builder import Built
 from tqforge.build.cmake_plan import Options
 from tqforge.context import Context
-from tqforge.core.values import Prepared
+from tqforge.core.values import Checkout
 
 
 def run(ctx: Context, *, base: str | None, source: str, options: Options) -> int:
@@ -21,7 +21,7 @@ def run(ctx: Context, *, base: str | None, source: str, options: Options) -> int
     return 0
 
 
-def _show(ctx: Context, built: Built, prepared: Prepared, seconds: float) -> None:
+def _show(ctx: Context, built: Built, prepared: Checkout, seconds: float) -> None:
     stamp, load = built.stamp, built.load
     if built.reasons:
         ctx.out.tell(f"Built in {seconds:.0f} s.")

@@ -23,7 +23,6 @@ Packed = NDArray[np.uint8]
 
 BLOCK: Final = TQ3_0_BLOCK
 BLOCK_BYTES: Final = TQ3_0_BLOCK_BYTES
-BITS: Final = 8 * BLOCK_BYTES / BLOCK
 CENTROIDS: Final = np.array([-2.1519, -1.3439, -0.7560, -0.2451, 0.2451, 0.7560, 1.3439, 2.1519], dtype=np.float32)
 BOUNDARIES: Final = np.array([-1.7479, -1.0500, -0.5005, 0.0, 0.5005, 1.0500, 1.7479], dtype=np.float32)
 #: Mean squared error of the codebook on N(0,1): the optimum for 3 bits.
@@ -86,11 +85,6 @@ def hadamard(rows: Floats) -> Floats:
 def rotate(rows: Floats) -> Floats:
     """Rotate each row: orthonormal, so scalar products and norms are kept."""
     return hadamard(rows * SIGNS) * _RSQRT
-
-
-def unrotate(rows: Floats) -> Floats:
-    """The inverse of `rotate`."""
-    return hadamard(rows) * SIGNS * _RSQRT
 
 
 def sum_of_squares(rows: Floats) -> NDArray[np.float64]:
@@ -184,9 +178,3 @@ def codebook_distortion(samples: Floats, centroids: Floats = CENTROIDS) -> float
     """Return the mean squared error of a codebook on samples of N(0,1), without rotation and scale."""
     error = samples - centroids[code_of(samples)]
     return float(np.square(error, dtype=np.float64).mean())
-
-
-def relative_error(values: Floats, decoded: Floats) -> float:
-    """Squared error of `decoded` over the energy of `values`, finite blocks only."""
-    error = np.square(values.astype(np.float64) - decoded.astype(np.float64)).sum()
-    return float(error / np.square(values.astype(np.float64)).sum())

@@ -80,11 +80,11 @@ class AppliedPatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class Checkout:
     """A checkout that holds the base and its whole series, clean, checked against the lock."""
 
     base: Base
-    checkout: Path
+    path: Path
     base_commit: str
     head: str
     tree: str

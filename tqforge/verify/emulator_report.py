@@ -1,4 +1,4 @@
-"""The report that the Metal host writes: what it dispatched, and what it found in the kernels."""
+"""Read the report of the Metal emulator: the kernels it dispatched and the errors it found in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Report = Mapping[str, Any]
 
 
 def read(path: Path) -> Report:
-    """Empty when there is none: a process that died before it could write one."""
+    """Read a report. Return an empty mapping if the process died before writing it."""
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -20,16 +20,17 @@ def read(path: Path) -> Report:
 
 
 def dispatched(report: Report) -> int:
+    """Return the number of dispatches."""
     return int(report.get("totals", {}).get("dispatches", 0))
 
 
 def errors(report: Report) -> list[dict[str, Any]]:
-    """What is wrong with the kernels, in the order in which it was found; what is known of upstream's is not."""
+    """Return the errors in the order found, without those that the suppressions list as known upstream."""
     return [one for one in report.get("findings", []) if one.get("severity") == "error"]
 
 
 def faults(report: Report, known: int = 0) -> str:
-    """What was found after the first `known` errors, the first with its place; empty when nothing was."""
+    """Summarize the errors after the first `known` ones, or return an empty string."""
     found = errors(report)[known:]
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""Further parts of the build under test, made when a stage asks for them: test programs, and the Metal host."""
+"""Further parts of the build under test, made when a stage asks for them: test programs, and the Metal emulator."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ class BuildPrograms:
     """Programs of a build that are compiled on request. The caller holds the workspace lock."""
 
     workspace: Workspace
+
     reporter: Reporter
     built: Built
 
     def program(self, name: str) -> Path:
         """Build a program. Raises BuildError, or CheckoutError if the source has changed since the build."""
         self._same_source()
-        # a program that exists may be of an earlier tree
-        builder.ensure_targets(self.workspace, self.reporter, self.built, [name])
+        builder.ensure_targets(
+            self.workspace, self.reporter, self.built, [name]
+        )  # one that is there may be of an earlier tree
         return self.built.bin / name
 
-    def host(self, recipe: Recipe) -> Path:
-        """The folder of the Metal host for the build's source, compiled unless it is there."""
+    def emulator(self, recipe: Recipe) -> Path:
+        """The folder of the Metal emulator for the build's source, compiled unless it is there."""
         self._same_source()
         stamp = self.built.stamp
         library = (self.built.bin / "libggml-base.so").resolve().stat()
@@ -41,7 +43,7 @@ class BuildPrograms:
             libraries=self.built.bin,
             key=f"{stamp.tree} {library.st_size} {library.st_mtime_ns}",
         )
-        with self.reporter.meter("compiling the Metal host", 1.0) as meter:
+        with self.reporter.meter("compiling the Metal emulator", 1.0) as meter:
 
             def progress(line: str) -> None:
                 if step := compiler_log.step(line):
@@ -52,14 +54,14 @@ class BuildPrograms:
     def _builder(self) -> metal_emulator.Builder:
         return metal_emulator.Builder(
             project=resources.metal_dir(),
-            folder=self.workspace.build(self.built.stamp.base, "metal-host"),
+            folder=self.workspace.build(self.built.stamp.base, "metal-emulator"),
             tools=toolchain.tools(),
             jobs=cmake_plan.jobs(toolchain.host()),
             environment=builder.environment(self.workspace),
         )
 
     def _tell(self, why: str) -> None:
-        self.reporter.tell(f"  compiling the Metal host, a few minutes, because {why}")
+        self.reporter.tell(f"  compiling the Metal emulator, a few minutes, because {why}")
 
     def _same_source(self) -> None:
         """Raise CheckoutError if the checkout is no longer what was built."""

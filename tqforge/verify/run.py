@@ -107,7 +107,7 @@ def report(session: Session, stages: list[Stage], *, command: tuple[str, ...], s
         pairs=settings.with_control,
         seeds=settings.seeds,
         machine=machine(),
-        build=session.target.keys,
+        build=session.target.provenance,
         model=model_provenance(session.facts, session.model_sha256),
         settings=RunSettings(threads=settings.threads, n_batch=N_BATCH, gpu_layers=session.gpu_layers),
         asked=tuple(settings.stages),

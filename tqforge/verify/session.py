@@ -35,7 +35,7 @@ class Target:
 
     library: Path
     bindings: Path
-    keys: BuildProvenance
+    provenance: BuildProvenance
     gpu: bool
     checkout: Path | None = None
     expected_tree: str | None = None

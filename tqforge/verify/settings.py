@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, TypeVar
+from typing import Literal
 
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import UsageError
 
 Profile = Literal["quick", "full", "custom"]
-_T = TypeVar("_T")
 
 DEFAULT_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
 #: With q5_0, the stock type of nearly as many bits as q8_0/tq3_0.
@@ -155,63 +154,14 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def customized(
-    base: Settings,
-    *,
-    pairs: tuple[Pair, ...] | None = None,
-    stages: tuple[str, ...] | None = None,
-    budgets: tuple[int, ...] | None = None,
-    plan_context: int | None = None,
-    threads: int | None = None,
-    lengths: tuple[int, ...] | None = None,
-    depths: tuple[float, ...] | None = None,
-    seeds: tuple[int, ...] | None = None,
-    quality_prefixes: tuple[int, ...] | None = None,
-    rotations: bool | None = None,
-) -> Settings:
-    """Apply what the command line gave; the profile is custom if what is measured has changed."""
-    base = replace(
-        base,
-        pairs=_or(pairs, base.pairs),
-        stages=_or(stages, base.stages),
-        budgets=_or(budgets, base.budgets),
-        plan_context=_or(plan_context, base.plan_context),
-        threads=_or(threads, base.threads),
+def labelled(profile: Settings, chosen: Settings) -> Settings:
+    """Call the profile custom if what is measured has changed; pairs, stages, budgets and threads do not count."""
+    free = replace(
+        chosen,
+        pairs=profile.pairs,
+        stages=profile.stages,
+        budgets=profile.budgets,
+        plan_context=profile.plan_context,
+        threads=profile.threads,
     )
-    chosen = replace(
-        base,
-        lengths=_or(lengths, base.lengths),
-        depths=_or(depths, base.depths),
-        seeds=_or(seeds, base.seeds),
-        quality_prefixes=_or(quality_prefixes, base.quality_prefixes),
-        rotations=_or(rotations, base.rotations),
-    )
-    return base if chosen == base else replace(chosen, profile="custom")
-
-
-def customized_speed(
-    base: Settings,
-    *,
-    pairs: tuple[Pair, ...] | None = None,
-    threads: int | None = None,
-    speed_depths: tuple[int, ...] | None = None,
-    speed_prefill: int | None = None,
-    speed_decode: int | None = None,
-    speed_rounds: int | None = None,
-    speed_llama_bench: bool | None = None,
-) -> Settings:
-    """Apply what `tqforge bench` gave and choose stage speed alone."""
-    base = customized(base, pairs=pairs, stages=("speed",), threads=threads)
-    chosen = replace(
-        base,
-        speed_depths=_or(speed_depths, base.speed_depths),
-        speed_prefill=_or(speed_prefill, base.speed_prefill),
-        speed_decode=_or(speed_decode, base.speed_decode),
-        speed_rounds=_or(speed_rounds, base.speed_rounds),
-        speed_llama_bench=_or(speed_llama_bench, base.speed_llama_bench),
-    )
-    return base if chosen == base else replace(chosen, profile="custom")
-
-
-def _or(value: _T | None, default: _T) -> _T:
-    return default if value is None else value
+    return chosen if free == profile else replace(chosen, profile="custom")

@@ -61,12 +61,12 @@ def test_git(version: str, level: DoctorLevel) -> None:
     assert doctor.git(Tool(name="git", path=Path("/usr/bin/git"), version=version)).level is level
 
 
-def test_the_metal_host_is_wished_for_where_there_is_no_metal() -> None:
+def test_the_metal_emulator_is_wished_for_where_there_is_no_metal() -> None:
     clang = Tool(name="clang++-19", path=Path("/usr/bin/clang++-19"), version="19.1")
-    assert doctor.metal_host(MAC, None).level is DoctorLevel.GOOD
-    assert doctor.metal_host(NARROW, clang).level is DoctorLevel.GOOD
-    assert "clang-19" in doctor.metal_host(NARROW, None).remedy
-    assert "llvm-19" in doctor.metal_host(NARROW, clang, symbolizer=False).remedy
+    assert doctor.metal_emulator(MAC, None).level is DoctorLevel.GOOD
+    assert doctor.metal_emulator(NARROW, clang).level is DoctorLevel.GOOD
+    assert "clang-19" in doctor.metal_emulator(NARROW, None).remedy
+    assert "llvm-19" in doctor.metal_emulator(NARROW, clang, symbolizer=False).remedy
 
 
 def test_every_finding_that_is_not_good_has_a_remedy() -> None:

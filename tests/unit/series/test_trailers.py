@@ -15,8 +15,8 @@ INVALID: dict[str, tuple[dict[str, str | None], str]] = {
     "no why": ({"Why": None}, "'Why:' is missing"),
     "no status": ({"Upstream-Status": None}, "'Upstream-Status:' is missing"),
     "no guard": ({"Guard": None}, "'Guard:' is missing"),
-    "other name": ({"Patch-Name": "c"}, "does not agree with the file name a-b.patch"),
-    "big letters": ({"Patch-Name": "A B"}, "use small letters"),
+    "other name": ({"Patch-Name": "c"}, "does not match the file name a-b.patch"),
+    "big letters": ({"Patch-Name": "A B"}, "use lower-case letters"),
     "short why": ({"Why": "bug"}, "one sentence"),
     "unknown status": ({"Upstream-Status": "Soon"}, "use Pending, Submitted"),
     "submitted nowhere": ({"Upstream-Status": "Submitted"}, "Submitted must say where"),
@@ -26,7 +26,7 @@ INVALID: dict[str, tuple[dict[str, str | None], str]] = {
     "pending somewhere": ({"Upstream-Status": "Pending [x]"}, "Pending takes no bracket"),
     "guard in a shell": ({"Guard": "test-x; rm -rf y"}, "without a shell"),
     "guard with a path": ({"Guard": "../bin/test-x"}, "not the name of a test program"),
-    "metal host without a suite": ({"Guard": "metal-host"}, "name of a suite"),
+    "metal emulator without a suite": ({"Guard": "metal-emulator"}, "name of a suite"),
 }
 
 
@@ -41,11 +41,11 @@ def test_invalid_trailers_give_one_message(name: str) -> None:
 
 def test_good_trailers() -> None:
     assert problems(GOOD, "a-b") == []
-    assert problems([*GOOD, ("Guard", "metal-host cpy --type tq3_0")], "a-b") == []
-    assert problems([*GOOD, ("Why", "again and again")], "a-b") == ["'Why:' is there 2 times"]
+    assert problems([*GOOD, ("Guard", "metal-emulator cpy --type tq3_0")], "a-b") == []
+    assert problems([*GOOD, ("Why", "again and again")], "a-b") == ["'Why:' occurs 2 times"]
     assert Status.parse("Merged [upstream, 2026]").about == "upstream, 2026"
     assert str(Guard.parse("test-backend-ops test  -o SET_ROWS")) == "test-backend-ops test -o SET_ROWS"
-    assert Guard.parse("metal-host cpy").on_metal_host
+    assert Guard.parse("metal-emulator cpy").on_metal_emulator
     assert check_why("a real need") == "a real need"
     assert message("s", "b\n", dict(GOOD)).count("\n\n") == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -89,15 +90,17 @@ def bench(  # noqa: PLR0917 - one parameter per option
     from tqforge.verify import settings
     from tqforge.verify.request import Request
 
-    chosen = settings.customized_speed(
-        settings.FULL,
+    profile = settings.FULL
+    chosen = replace(
+        profile,
+        stages=("speed",),
         pairs=settings.parse_pairs(pairs) if pairs else settings.DEFAULT_PAIRS,
-        speed_depths=settings.parse_fills(depths) if depths else None,
-        speed_prefill=prefill,
-        speed_decode=decode,
-        speed_rounds=rounds,
+        speed_depths=settings.parse_fills(depths) if depths else profile.speed_depths,
+        speed_prefill=prefill or profile.speed_prefill,
+        speed_decode=decode or profile.speed_decode,
+        speed_rounds=rounds or profile.speed_rounds,
         speed_llama_bench=llama_bench,
-        threads=threads,
+        threads=threads or 0,
     )
     request = Request(
         base=base,
@@ -109,4 +112,4 @@ def bench(  # noqa: PLR0917 - one parameter per option
         compare_with=compare_with,
         cache_dir=cache_dir,
     )
-    finish(command.run(context_of(ctx, json=json), chosen, request))
+    finish(command.run(context_of(ctx, json=json), settings.labelled(profile, chosen), request))

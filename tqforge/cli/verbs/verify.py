@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -120,18 +121,19 @@ def verify(  # noqa: PLR0917 - one parameter per option
     from tqforge.verify import registry, settings
     from tqforge.verify.request import Request
 
-    chosen = settings.customized(
-        settings.FULL if full else settings.QUICK,
-        pairs=settings.parse_pairs(pairs) if pairs else None,
-        lengths=settings.parse_lengths(lengths) if lengths else None,
-        depths=settings.parse_depths(depths) if depths else None,
-        seeds=tuple(range(seeds)) if seeds else None,
-        quality_prefixes=settings.parse_prefixes(prefixes) if prefixes else None,
-        rotations=rotations,
-        budgets=tuple(settings.parse_size(size) for size in budget) if budget else None,
+    profile = settings.FULL if full else settings.QUICK
+    chosen = replace(
+        profile,
+        pairs=settings.parse_pairs(pairs) if pairs else profile.pairs,
+        lengths=settings.parse_lengths(lengths) if lengths else profile.lengths,
+        depths=settings.parse_depths(depths) if depths else profile.depths,
+        seeds=tuple(range(seeds)) if seeds else profile.seeds,
+        quality_prefixes=settings.parse_prefixes(prefixes) if prefixes else profile.quality_prefixes,
+        rotations=profile.rotations if rotations is None else rotations,
+        budgets=tuple(settings.parse_size(size) for size in budget or ()),
         plan_context=settings.parse_lengths(context)[-1] if context else None,
         stages=registry.choose(stage or (), full=full),
-        threads=threads,
+        threads=threads or 0,
     )
     request = Request(base=base, models=tuple(model or ()), metal=metal, library=library, bindings=bindings, out=out)
-    finish(command.run(context_of(ctx, json=json), chosen, request))
+    finish(command.run(context_of(ctx, json=json), settings.labelled(profile, chosen), request))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tqforge.core.pair import Pair
 from tqforge.report.judge.select import pair_order, stages_of
@@ -14,6 +14,7 @@ from tqforge.report.schema.rows import NeedleCell, NeedleSummary
 from tqforge.report.schema.stages import NeedleStage
 
 NO_NEEDLE = "no-needle"
+_SCORE = {CellOutcome.HIT: 1.0, CellOutcome.PARTIAL: 0.5, CellOutcome.MISS: 0.0}
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,18 @@ class Tally:
     score: float | None = None
 
     @property
+    def counts(self) -> tuple[int, ...]:
+        """The counts in the order of the fields, which is that of the outcomes."""
+        return self.hits, self.partial, self.misses, self.inconclusive, self.errors
+
+    @property
     def n(self) -> int:
         """Number of judged cells."""
         return self.hits + self.partial + self.misses
 
     @property
     def total(self) -> int:
-        return self.n + self.inconclusive + self.errors
+        return sum(self.counts)
 
     @property
     def kind(self) -> str:
@@ -46,36 +52,21 @@ class Tally:
 
 def tally(cells: Iterable[NeedleCell]) -> Tally:
     """Count cells by outcome; the score is the mean over judged cells."""
-    number: dict[CellOutcome, int] = defaultdict(int)
-    scores = []
-    for cell in cells:
-        number[cell.outcome] += 1
-        if cell.outcome in (CellOutcome.HIT, CellOutcome.PARTIAL, CellOutcome.MISS):
-            fallback = {CellOutcome.HIT: 1.0, CellOutcome.PARTIAL: 0.5, CellOutcome.MISS: 0.0}[cell.outcome]
-            scores.append(fallback if cell.score is None else cell.score)
-    return Tally(
-        number[CellOutcome.HIT],
-        number[CellOutcome.PARTIAL],
-        number[CellOutcome.MISS],
-        number[CellOutcome.INCONCLUSIVE],
-        number[CellOutcome.ERROR],
-        sum(scores) / len(scores) if scores else None,
-    )
+    kept = list(cells)
+    number = Counter(cell.outcome for cell in kept)
+    judged = [cell for cell in kept if cell.outcome in _SCORE]
+    scores = [_SCORE[cell.outcome] if cell.score is None else cell.score for cell in judged]
+    counted = Tally(*(number[outcome] for outcome in CellOutcome))
+    return replace(counted, score=sum(scores) / len(scores) if scores else None)
 
 
 def together(tallies: Iterable[Tally]) -> Tally:
     """Add up the counts of several places."""
     parts = list(tallies)
-    scores = [(part.score, part.n) for part in parts if part.score is not None]
-    n = sum(weight for _, weight in scores)
-    return Tally(
-        sum(part.hits for part in parts),
-        sum(part.partial for part in parts),
-        sum(part.misses for part in parts),
-        sum(part.inconclusive for part in parts),
-        sum(part.errors for part in parts),
-        sum(score * weight for score, weight in scores) / n if n else None,
-    )
+    scored = [(part.score, part.n) for part in parts if part.score is not None]
+    n = sum(weight for _, weight in scored)
+    counts = map(sum, zip(*(part.counts for part in parts), strict=True))
+    return replace(Tally(*counts), score=sum(score * weight for score, weight in scored) / n if n else None)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,7 @@ from tqforge.report.schema.base import CellOutcome, Choice, Interval, NeedleResu
 
 
 class MemoryRow(Record):
-    """K and V tensors of one context: as the library allocated them beside what the block sizes give.
-
-    `buffers` is the size of the backend buffers that hold them, padding included; types are those of the tensors.
-    """
+    """K and V tensors of one context, as allocated and by formula; `buffers` is their backend memory with padding."""
 
     pair: Pair
     n_ctx: int
@@ -77,10 +74,7 @@ class NeedleSummary(Record):
 
 
 class Greedy(Record):
-    """Greedy continuations beside those of f16: how many tokens are equal before the first difference.
-
-    `mean` is over the starts, `same` is the share of starts without any difference in `limit` tokens.
-    """
+    """Tokens that equal those of f16 before the first difference, per start; `same` is the share without one."""
 
     limit: int
     equal: tuple[int, ...]
@@ -89,10 +83,9 @@ class Greedy(Record):
 
 
 class QualityRow(Record):
-    """One pair against f16 on the same tokens. `floor` rows are f16 against itself: the noise of the method.
+    """One pair against f16 on the same tokens. `is_floor`: f16 against itself, the noise of the method.
 
-    `rotation` names the sides llama.cpp rotated; `unrotated` rows had that switched off, to show what it is worth.
-    `perplexity_ratio` is this perplexity over that of f16 on the same tokens.
+    `rotation` names the sides that llama.cpp rotated; it was switched off for `unrotated` rows.
     """
 
     pair: Pair
@@ -113,10 +106,7 @@ class QualityRow(Record):
 
 
 class OpsRow(Record):
-    """One run of upstream's test-backend-ops, or of the Metal host's own cases (with an NMSE, against float64).
-
-    `dispatches` counts the kernels that the Metal host ran; None elsewhere.
-    """
+    """A run of test-backend-ops, or of the emulator's cases against float64; `dispatches` counts its kernels."""
 
     backend: str
     op: str
@@ -143,12 +133,11 @@ class DeviceRow(Record):
     """One pair with all layers on the device, beside the CPU alone on the same tokens.
 
     `kl_same` is KL(CPU || device) where the CPU reads the rows that the device wrote; it may be `limit` at most.
-    `error_cpu` and `error_device` are the squared errors of the written rows, mean over all cache tensors. `kl` is
-    KL(CPU || device) where each reads its own cache, `kl_cpu` KL(CPU || CPU) with the same tokens one by one. Both
-    grow with any small difference through the quantizer, so they are not judged. The two `kl_f16` are KL(f16 || pair)
-    on one backend. The greedy texts differ from token `parted` on: the CPU's choice leads by `gap_cpu` logits on the
-    CPU and trails by `gap_device` on the device. `strays` and `cpu_strays` are ops that ran on another backend than
-    intended. `attention` and `writes` count the Metal emulator's dispatches of such kernels; None elsewhere.
+    `error_cpu` and `error_device` are squared errors of the written rows, mean over all cache tensors. `kl` (each reads
+    its own cache) and `kl_cpu` (CPU against itself, tokens one by one) grow with any small difference and are not
+    judged. The two `kl_f16` are KL(f16 || pair) on one backend. From token `parted` on the greedy texts differ: the
+    CPU's choice leads by `gap_cpu` logits on the CPU and trails by `gap_device` on the device. `strays` and
+    `cpu_strays` are ops on another backend than intended. `attention` and `writes` count dispatches of the emulator.
     """
 
     pair: Pair
@@ -240,10 +229,9 @@ class PairVerdict(Record):
 
 
 class Recommendation(Record):
-    """The pair for a memory budget, `usable` of which the machine grants (on macOS the GPU's working set).
+    """The pair for a memory budget, `usable` of which the machine grants. `need` is measured or else planned.
 
-    `need` is measured where `measured` says so, else planned. `closer` pairs are safe and closer to f16 but need
-    `closer_need` or more. `smallest` is the smallest safe pair. `unsafe` pairs would fit, or are smaller.
+    `closer` pairs are closer to f16 but need `closer_need` or more; `unsafe` ones would fit, or are smaller.
     """
 
     budget: int

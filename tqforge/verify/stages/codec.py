@@ -15,6 +15,7 @@ from tqforge.core import tq3_0
 from tqforge.core.cache_types import TQ3_0
 from tqforge.core.pair import F16
 from tqforge.errors import CacheTypeError
+from tqforge.report.judge.thresholds import CODEBOOK_SLACK, COSINE_SLACK, NORM_SLACK, WORST_COSINE
 from tqforge.report.schema.base import Check, StageStatus
 from tqforge.report.schema.stages import CheckStage
 from tqforge.verify.session import Session, padded
@@ -168,12 +169,12 @@ def figures(native: Native, normal: tq3_0.Floats) -> list[Check]:
             "mean squared error of the codebook on N(0,1)",
             distortion,
             tq3_0.DISTORTION,
-            0.01 * tq3_0.DISTORTION,
+            CODEBOOK_SLACK * tq3_0.DISTORTION,
             many.size,
         ),
-        _within("norm of a decoded block, largest relative error", float(norms), 0.0, 6e-4, len(normal)),
+        _within("norm of a decoded block, largest relative error", float(norms), 0.0, NORM_SLACK, len(normal)),
         _within("zero block, largest decoded value", float(np.abs(zeros).max()), 0.0, 0.0, 2),
-        _within("block parallel to the signs, cosine after decode", worst, 0.845, 0.001, 1),
+        _within("block parallel to the signs, cosine after decode", worst, WORST_COSINE, COSINE_SLACK, 1),
     ]
 
 

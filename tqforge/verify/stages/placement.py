@@ -27,7 +27,7 @@ _COMPILED = ("f16", REFERENCE_OP_TYPE, TQ3_0)
 _METHOD = (
     "llama.cpp's scheduler prints where each op of a graph stands (GGML_SCHED_DEBUG=2): the graphs it reserves for "
     "prompts and for single tokens, and those of four tokens that are then evaluated with all layers on the device. A "
-    "cache write (SET_ROWS) or an attention (FLASH_ATTN_EXT) anywhere else is a fall-back. One split for the embedding "
+    "cache write (SET_ROWS) or an attention (FLASH_ATTN_EXT) anywhere else is a fallback. One split for the embedding "
     "on the CPU and one for the rest is all there should be."
 )
 
@@ -35,7 +35,7 @@ _METHOD = (
 def run(session: Session) -> CheckStage:
     """Check every pair, then the one that the device refuses."""
     there = device.find(session)
-    model = trace.f16_copy(session) if there.is_host else session.facts.path
+    model = trace.f16_copy(session) if there.is_emulator else session.facts.path
     asked = tuple(dict.fromkeys((*pairs(), *(pair for pair in session.settings.pairs if pair != REFUSED))))
     checks: list[Check] = []
     with (
@@ -50,8 +50,8 @@ def run(session: Session) -> CheckStage:
 
 
 def _one(loaded: trace.Loaded, pair: Pair, there: Device) -> Check:
-    if there.is_host and pair.k == pair.v and pair.k not in _COMPILED:
-        why = f"the Metal host is compiled without the kernels of {pair}; they are upstream's own"
+    if there.is_emulator and pair.k == pair.v and pair.k not in _COMPILED:
+        why = f"the Metal emulator is compiled without the kernels of {pair}; they are upstream's own"
         return Check(name=str(pair), status=StageStatus.SKIPPED, reason=why)
     try:
         seen = loaded.trace(pair, Way(_TOKENS, 2), lambda _: None)
@@ -88,7 +88,7 @@ def control(seen: Run) -> Check:
         status=StageStatus.PASSED if found else StageStatus.FAILED,
         expected="its attention seen elsewhere",
         observed="; ".join(strays) or _seen(compare.placed(seen.graphs, device.NAME), seen),
-        reason="" if found else "a fall-back is not noticed here, or the device takes this pair now",
+        reason="" if found else "a fallback is not noticed here, or the device takes this pair now",
         cases=len(seen.graphs),
     )
 

@@ -18,7 +18,7 @@ _PROGRAMS = ("llama-cli", "llama-bench", "llama-server", "llama-perplexity")
 def run(session: Session) -> CheckStage:
     """Compare the tree ids of lock, checkout, build and binaries."""
     target = session.target
-    if target.checkout is None or not target.keys.tree:
+    if target.checkout is None or not target.provenance.tree:
         return CheckStage(
             name="source",
             status=StageStatus.SKIPPED,
@@ -32,12 +32,12 @@ def run(session: Session) -> CheckStage:
 
 def _checkout(target: Target) -> list[Check]:
     assert target.checkout is not None
-    locked = lock.read(resources.third_party() / lock.FILENAME).bases.get(target.keys.base)
+    locked = lock.read(resources.third_party() / lock.FILENAME).bases.get(target.provenance.base)
     repository = Repository(target.checkout)
     changes = repository.changes()
     return [
-        _equal("lock = build", locked.final if locked else "no entry", target.keys.tree),
-        _equal("checkout = build", repository.tree("HEAD") or "none", target.keys.tree),
+        _equal("lock = build", locked.final if locked else "no entry", target.provenance.tree),
+        _equal("checkout = build", repository.tree("HEAD") or "none", target.provenance.tree),
         _equal("checkout is clean", "0 changes", f"{len(changes)} changes"),
     ]
 
@@ -65,11 +65,11 @@ def _binary(target: Target) -> Check:
         return Check(name=name, status=StageStatus.FAILED, observed=str(error))
     said = re.search(r"version: .*", done.stdout + done.stderr)
     shown = said[0] if said else done.tail(1)
-    good = target.keys.tree[:12] in shown
+    good = target.provenance.tree[:12] in shown
     return Check(
         name=name,
         status=StageStatus.PASSED if good else StageStatus.FAILED,
-        expected=target.keys.version,
+        expected=target.provenance.version,
         observed=f"{program.name}: {shown}",
         cases=1,
     )

@@ -20,7 +20,7 @@ from tqforge.report.judge import budget, statuses
 from tqforge.report.judge.budget import MemoryBudget, advise
 from tqforge.report.judge.thresholds import ELSEWHERE, GIB
 from tqforge.report.render.sentences import pairs
-from tqforge.report.schema.base import CellOutcome, PairLevel, StageStatus
+from tqforge.report.schema.base import CellOutcome, Choice, PairLevel, StageStatus
 from tqforge.report.schema.rows import MemoryNeed, PairVerdict, PlanRow
 from tqforge.report.schema.stages import NeedleStage, PlanStage, QualityStage
 from tqforge.verify import settings
@@ -144,7 +144,7 @@ CLOSENESS = tuple(LEVELS)
 @pytest.mark.parametrize(
     ("usable", "pair", "words"),
     [
-        (400, F16, "nothing is lost"),
+        (400, F16, "f16 itself fits"),
         (300, Q8_0, "closer to f16, but f16/f16 would need 330 MiB or more"),
         (230, MIXED, "smaller, but not safe here: q4_0/q4_0 (unsafe) and tq3_0/tq3_0 (unsafe)"),
         (215, None, "the smallest safe pair, q8_0/tq3_0, needs 220 MiB; what fits is not safe here"),
@@ -226,3 +226,58 @@ def test_sizes(text: str, size: int) -> None:
 def test_sizes_that_are_none(text: str) -> None:
     with pytest.raises(UsageError):
         settings.parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("memory", "share"),
+    [(36 * GIB - 1, 2 / 3), (36 * GIB, 3 / 4), (36 * GIB + 1, 3 / 4), (8 * GIB, 2 / 3)],
+)
+def test_a_large_mac_grants_a_larger_share(memory: int, share: float) -> None:
+    assert MemoryBudget(memory=GIB, mac_gpu=True).usable(memory) == int(memory * share)
+
+
+@pytest.mark.parametrize(
+    ("budget_asked", "usable"), [(15.1, 12), (16.0, 12), (16.9, 12), (14.9, 14.9 * 2 / 3), (17.1, 11.4)]
+)
+def test_the_driver_speaks_for_this_machine_alone(budget_asked: float, usable: float) -> None:
+    machine = MemoryBudget(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB)
+    assert machine.usable(round(budget_asked * GIB)) == pytest.approx(usable * GIB, rel=0.001)
+
+
+@pytest.mark.parametrize("size", [1, 9, 1023, 1024, 1025, 10_239, 1_003_500_000, 10 * GIB, 10 * GIB + 1, 999 * GIB])
+def test_a_budget_is_rounded_up_by_a_hundredth_at_most(size: int) -> None:
+    assert size <= budget.readable(size) <= 1.011 * size
+    assert budget.readable(1_003_500_000) == 958 * MIB
+
+
+def test_the_pair_that_fits_to_the_byte() -> None:
+    need = ROWS[2].planned.total
+    machine = MemoryBudget(memory=need, mac_gpu=True, working_set=need)
+    assert budget.recommend(ROWS, VERDICTS, CLOSENESS, need, machine).pair == MIXED
+    less = MemoryBudget(memory=need, mac_gpu=True, working_set=need - 1)
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, need, less)
+    assert (found.outcome, found.smallest, found.smallest_need) == (Choice.TOO_SMALL, MIXED, need)
+
+
+def test_a_recommendation_holds_the_figures_behind_it() -> None:
+    memory = round(230 * MIB / ELSEWHERE) + 8
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, MemoryBudget(memory=GIB))
+    assert (found.outcome, found.pair, found.verdict) == (Choice.FITS, MIXED, VERDICTS[MIXED])
+    assert (found.closer, found.closer_need) == ((F16, Q8_0), ROWS[1].planned.total)
+    assert {one.pair for one in found.unsafe} == {Q4_0, TQ3_0}
+    assert found.measured
+    planned = [row.model_copy(update={"measured": None}) for row in ROWS]
+    assert not budget.recommend(planned, VERDICTS, CLOSENESS, memory, MemoryBudget(memory=GIB)).measured
+    whole = budget.recommend(ROWS, VERDICTS, CLOSENESS, 16 * GIB, MemoryBudget(memory=16 * GIB))
+    assert (whole.outcome, whole.pair, whole.closer, whole.unsafe) == (
+        Choice.REFERENCE,
+        F16,
+        (),
+        (VERDICTS[Q4_0], VERDICTS[TQ3_0]),
+    )
+
+
+def test_a_measured_need_goes_before_a_planned_one() -> None:
+    row = ROWS[0].model_copy(update={"measured": MemoryNeed(weights=1, kv=2, compute=3)})
+    assert budget.need(row).total == 6
+    assert budget.need(row.model_copy(update={"measured": None})) == row.planned

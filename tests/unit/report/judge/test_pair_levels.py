@@ -81,3 +81,34 @@ def test_nothing_measured_nothing_said() -> None:
     assert pair_levels.judge(report(stages=())) == []
     assert pair_levels.reach(report(stages=())) == 0
     assert {str(one.pair): one.level for one in pair_levels.judge(not_numbers())}["tq3_0/tq3_0"] is PairLevel.UNDECIDED
+
+
+def test_a_verdict_holds_the_figures_that_decided() -> None:
+    rows = (quality_row("tq3_0/tq3_0", 512, kl=interval(0.02)), quality_row("tq3_0/tq3_0", 1536, kl=interval(0.04)))
+    (one,) = pair_levels.judge(measured(*rows, hits=5, misses=1))
+    assert (one.kl, one.hits, one.needles, one.bits) == (interval(0.04), 5, 6, 3.5)
+    (without,) = pair_levels.judge(measured(*rows))
+    assert (without.hits, without.needles) == (0, 0)
+
+
+def test_needles_do_not_count_for_a_row_that_nobody_runs() -> None:
+    row = quality_row("tq3_0/tq3_0", kl=interval(0.01), unrotated=True)
+    (one,) = pair_levels.judge(measured(row, misses=27))
+    assert (one.level, one.needles, one.unrotated) == (PairLevel.SAFE, 0, True)
+
+
+def test_verdicts_come_by_size_and_the_floor_has_none() -> None:
+    rows = [quality_row(pair, kl=interval(0.01)) for pair in ("q8_0", "tq3_0", "q8_0/tq3_0", "q4_0")]
+    floor = quality_row("f16", kl=interval(0.0001), is_floor=True)
+    found = [str(one.pair) for one in pair_levels.judge(measured(floor, *rows))]
+    assert found == ["tq3_0/tq3_0", "q4_0/q4_0", "q8_0/tq3_0", "q8_0/q8_0"]
+
+
+def test_a_kl_that_is_not_a_number_is_the_hardest() -> None:
+    rows = (quality_row("tq3_0", 512, kl=interval(float("nan"))), quality_row("tq3_0", 1536, kl=interval(0.01)))
+    assert level(measured(*rows)) is PairLevel.UNDECIDED
+
+
+@pytest.mark.parametrize(("hits", "longest"), [(0, 1792), (1, 2048)])
+def test_the_reach_is_the_longest_text_that_was_judged(hits: int, longest: int) -> None:
+    assert pair_levels.reach(measured(quality_row("tq3_0", 1536), hits=hits)) == longest

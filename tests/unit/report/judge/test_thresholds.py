@@ -109,3 +109,17 @@ def test_the_bands_rise() -> None:
     assert 0 < thresholds.CLOSE < thresholds.CHANGED < thresholds.BROKEN
     assert 0 < thresholds.LEAST_USABLE < thresholds.LEAST_FOUND < 1
     assert thresholds.MAC_SMALL < thresholds.MAC_LARGE < thresholds.ELSEWHERE < 1
+
+
+@pytest.mark.parametrize("level", PairLevel)
+def test_any_level_is_worse_than_safe_alone(level: PairLevel) -> None:
+    assert worst([PairLevel.SAFE, level]) is level
+    assert worst([level, PairLevel.UNSAFE]) is PairLevel.UNSAFE
+
+
+@pytest.mark.parametrize(
+    ("kl", "limit_of_f16", "within"),
+    [(0.0012, 1e-4, True), (0.00121, 1e-4, False), (0.001, 0.0, True), (0.0011, 0.0, False), (0.2, 0.1, True)],
+)
+def test_a_kl_on_the_device_beside_that_of_f16(kl: float, limit_of_f16: float, within: bool) -> None:
+    assert (kl <= device_limit(limit_of_f16) + 1e-12) is within

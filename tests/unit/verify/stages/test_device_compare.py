@@ -52,11 +52,8 @@ def test_the_first_parting_and_its_gaps() -> None:
     best = int(cpu[here].argmax())
     other = (best + 1) % 50
     there[here, other] = cpu[here, best] + 0.25
-    assert compare.parting(both("p", cpu, there)) == (
-        2,
-        pytest.approx(float(cpu[here, best] - cpu[here, other])),
-        pytest.approx(0.25),
-    )
+    gap = float(cpu[here, best] - cpu[here, other])
+    assert compare.parting(both("p", cpu, there)) == pytest.approx((2, gap, 0.25))
 
 
 def test_the_distance_from_f16_is_taken_within_one_backend_and_over_the_prompt() -> None:
@@ -74,11 +71,8 @@ def interval(value: float, width: float = 0.0) -> Interval:
 
 def row(pair: str = "tq3_0/tq3_0", kl: float = 1e-3, **changes: Any) -> DeviceRow:
     values: dict[str, Any] = {"dispatches": 10, "attention": 3, "writes": 6, "tokens": 55, "kl_max": kl, "top1": 1.0}
-    return DeviceRow(
-        pair=pair,
-        kl=interval(kl),
-        **({"kl_same": interval(kl), "error_cpu": 0.02, "error_device": 0.02} | values | changes),
-    )
+    values |= {"kl_same": interval(kl), "error_cpu": 0.02, "error_device": 0.02}
+    return DeviceRow(pair=pair, kl=interval(kl), **(values | changes))
 
 
 FLOOR = row("f16/f16", 1e-4)
@@ -119,7 +113,7 @@ def test_without_a_floor_or_a_pair_there_is_no_verdict() -> None:
     assert judged(FLOOR, row(error_device=None))[0] is StageStatus.INCONCLUSIVE
     assert judged(FLOOR, row(kl_same=None)) == (
         StageStatus.INCONCLUSIVE,
-        "Not compared on the same rows: tq3_0/tq3_0",
+        "Not compared on the same rows: tq3_0/tq3_0.",
     )
 
 
@@ -151,7 +145,7 @@ def test_the_run_with_the_same_rows_gives_their_kl_and_their_errors() -> None:
     found = compare.row(one, None, "MTL0")
     assert found.kl_same is not None
     assert found.kl_same.value == pytest.approx(float(compare.kl(moved, cpu).mean()))
-    assert (found.error_cpu, found.error_device) == (pytest.approx(0.02), pytest.approx(0.04))
+    assert (found.error_cpu, found.error_device) == pytest.approx((0.02, 0.04))
     without = compare.row(alone, None, "MTL0")
     assert (without.kl_same, without.error_cpu, without.error_device) == (None, None, None)
 

@@ -16,13 +16,13 @@ from tqforge.verify.stages.ops.backend_ops import Job, Said
 
 GREEN, RED, OFF = "\x1b[1;32m", "\x1b[1;31m", "\x1b[0m"
 CASE = "hsk=64,hsv=64,nh=4,nr23=[4,1],kv=512,nb=1,type_K=tq3_0,type_V=tq3_0,permute=[0,1,2,3]"
-SAID = f"""load_backend: loaded MTL backend from libmetal-host-fast.so
+SAID = f"""load_backend: loaded MTL backend from libmetal-emulator-fast.so
 Testing 2 devices
 
 Backend 1/2: CPU
   Skipping
 Backend 2/2: MTL0
-  Device description: Metal host (kernels executed on the CPU, fast build)
+  Device description: Metal emulator (kernels executed on the CPU, fast build)
   Device memory: 16384 MB (16384 MB free)
 
   FLASH_ATTN_EXT({CASE}): {GREEN}OK{OFF}
@@ -48,7 +48,7 @@ def test_a_case_it_died_in_is_wrong() -> None:
     said = backend_ops.parse(cut)
     assert (said.passed, said.failed, said.complete) == (1, 1, False)
     assert said.unfinished.endswith("n=4)")
-    row = backend_ops.row(JOB, "Metal host", said, "SIGSEGV", dispatches=3, seconds=1)
+    row = backend_ops.row(JOB, "Metal emulator", said, "SIGSEGV", dispatches=3, seconds=1)
     assert row.failed == 2
     assert "SIGSEGV" in row.note
     assert "ended in FLASH_ATTN_EXT" in row.note
@@ -104,7 +104,7 @@ def test_the_plan_asks_for_every_op_of_the_type_and_of_a_stock_type() -> None:
     assert not re.search(whole["q4_0/q4_0"], CASE.replace("tq3_0", "q4_0").replace("hsk=64", "hsk=96"))
 
 
-def test_errors_of_the_hosts_own_cases() -> None:
+def test_errors_of_the_emulators_own_cases() -> None:
     text = (
         "ok   vec q4_0/q4_0 dk 128 dv 128 kv 1024, no mask          nmse 3.00e-07 (limit 5e-04)   0.01 s \n"
         "FAIL matrix q4_0/q4_0 dk 128, nan                           nmse 1.00e-03 (limit 5e-04)   0.01 s bad\n"
@@ -117,8 +117,8 @@ def test_errors_of_the_hosts_own_cases() -> None:
 
 
 def test_the_gpu_family_is_part_of_the_name() -> None:
-    assert device.host_title({}) == "Metal host"
-    assert device.host_title({"METAL_HOST_FAMILY": "8"}) == "Metal host, GPU family 8"
+    assert device.emulator_title({}) == "Metal emulator"
+    assert device.emulator_title({"METAL_EMULATOR_FAMILY": "8"}) == "Metal emulator, GPU family 8"
 
 
 def test_a_fault_is_named_with_its_place() -> None:

@@ -41,7 +41,8 @@ class Table:
         self.kept = tokens[len(tokens) - scored :]
 
     def finite_logits(self, place: int = -1) -> np.ndarray:
-        return self.table[self.kept[place]]
+        row: np.ndarray = self.table[self.kept[place]]
+        return row
 
     def generate(self, limit: int, *, stop_unlike: list[int] | None = None) -> tuple[list[int], bool]:
         made: list[int] = []

@@ -226,7 +226,7 @@ class FakeChild:
 
 
 def bench_session(tmp_path: Path) -> Session:
-    target = Target(library=tmp_path, bindings=tmp_path, keys=KEYS, gpu=False)
+    target = Target(library=tmp_path, bindings=tmp_path, provenance=KEYS, gpu=False)
     return Session(out=Output(quiet=True), target=target, settings=CHOSEN, facts=FACTS, folder=tmp_path)
 
 

@@ -36,7 +36,7 @@ SIZES = {"q8_0": (32, 34), "tq3_0": (32, 14)}
 
 
 def session(tmp_path: Path) -> Session:
-    target = Target(library=tmp_path, bindings=tmp_path, keys=KEYS, gpu=False)
+    target = Target(library=tmp_path, bindings=tmp_path, provenance=KEYS, gpu=False)
     chosen = replace(settings.QUICK, stages=("source", "codec"))
     return Session(out=Output(quiet=True), target=target, settings=chosen, facts=FACTS, folder=tmp_path)
 
@@ -178,8 +178,10 @@ def test_options() -> None:
     assert settings.parse_pairs("f16, q8_0/tq3_0,f16") == (Pair("f16", "f16"), Pair("q8_0", "tq3_0"))
     assert settings.parse_lengths("2k,512") == (512, 2048)
     assert settings.parse_depths("10%,0.5") == (0.1, 0.5)
-    assert settings.customized(settings.QUICK, pairs=None, threads=3).profile == "quick"
-    assert settings.customized(settings.FULL, lengths=(512,)).profile == "custom"
+    free = replace(settings.QUICK, pairs=(F16,), threads=3, stages=("codec",), budgets=(1,), plan_context=5)
+    assert settings.labelled(settings.QUICK, free) == free
+    assert settings.labelled(settings.FULL, replace(settings.FULL, lengths=(512,))).profile == "custom"
+    assert settings.labelled(settings.FULL, settings.FULL).profile == "full"
     assert padded(513) == 768
 
 

@@ -53,7 +53,7 @@ def _(fact: facts.OpsCounted) -> str:
         total = fmt.count(fact.passed + fact.failed)
         return f"{name}: {fmt.plural(fact.failed, 'case')} of {total} failed ({wrong}).{refused}"
     if not fact.passed:
-        return f"{name}: not a single case ran.{refused}"
+        return f"{name}: no case ran.{refused}"
     agree = f"all {fmt.count(fact.passed)} cases agree" if fact.passed > 1 else "its only case agrees"
     return f"{name}: {agree} with the reference.{refused}"
 
@@ -138,7 +138,7 @@ def _(fact: facts.ReferenceNeedles) -> str:
     if not total.hits or total.errors:
         return f"{text}{_aside(total)}: the other pairs cannot be judged where it failed."
     if total.hits < total.n or total.inconclusive:
-        return f"{text}; the other pairs are judged on these alone."
+        return f"{text}; the other pairs are judged on these only."
     return f"{text}."
 
 
@@ -146,8 +146,8 @@ def _(fact: facts.ReferenceNeedles) -> str:
 def _(fact: facts.NoNeedle) -> str:
     total = fact.tally
     if lucky := total.hits + total.partial:
-        return f"Without a needle {fact.pair} still named {lucky} of {total.n}: the question can be guessed."
-    return f"Without a needle nothing was found ({fact.pair}, {total.n} asked): the answers are not guessed."
+        return f"Without a needle, {fact.pair} still found {lucky} of {total.n}: the questions can be guessed."
+    return f"Without a needle, {fact.pair} found nothing in {total.n} tries: the answers are not guessed."
 
 
 def _aside(total: Tally) -> str:
@@ -209,7 +209,7 @@ def _(fact: facts.TargetChecked) -> str:
     one = fact.ratio
     build = f" of {fmt.line(one.build)}" if one.build else ""
     span = f"{one.ratio.value:.2f} times ({one.ratio.low:.2f} to {one.ratio.high:.2f})"
-    loud = ", on a machine that was not quiet" if fact.noisy else ""
+    loud = ", on a busy machine" if fact.noisy else ""
     target = f"target {one.target:.2f}, {fmt.plural(one.rounds, 'round')}: {select.target_status(one)}"
     place = f"{one.pair}, {one.phase} at depth {fmt.count(one.depth)}"
     return f"{place}: {span} the rate of {one.against}{build}{loud}; {target}."
@@ -224,4 +224,4 @@ def noise(spread: float | None, share: float | None = None) -> str:
         seen.append(f"this run had {share:.0%} of the CPUs it asked for")
     if not seen:
         return ""
-    return f"The machine was not quiet: {' and '.join(seen)}. Rates are low; ratios within a round are less affected."
+    return f"The machine was busy: {' and '.join(seen)}. Rates are low; ratios within a round are less affected."

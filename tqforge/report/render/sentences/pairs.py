@@ -63,7 +63,7 @@ def reason(choice: Recommendation) -> str:
         case Choice.NOT_MEASURED:
             return "no recommendation without measured quality: run the stages quality and needle as well"
         case Choice.REFERENCE:
-            return "f16 itself fits, nothing is lost"
+            return "f16 itself fits"
         case Choice.TOO_SMALL:
             least = f"the smallest safe pair, {choice.smallest}, needs {fmt.size(choice.smallest_need)}"
             return f"{least}; what fits is not safe here: {_levels(choice)}" if choice.unsafe else f"{least}; none fits"

@@ -25,8 +25,8 @@ def sentence(fact: Fact) -> str:
 
 
 def reasons(found: Iterable[Fact]) -> str:
-    """Join the reasons of a status, without a full stop."""
-    return "; ".join(say(fact).rstrip(".") for fact in found)
+    """Return the reasons of a status as sentences."""
+    return " ".join(map(say, found))
 
 
 @say.register
@@ -115,7 +115,7 @@ def _(fact: rules.ModelBroken) -> str:
 @say.register
 def _(fact: rules.FallbackSuspected) -> str:
     shown = ", ".join(f"{row.pair} ({row.phase} at {row.depth})" for row in fact.rows)
-    loud = ", but the machine was not quiet" if fact.noisy else ""
+    loud = ", but the machine was busy" if fact.noisy else ""
     return f"Less than half the rate of f16 or of the neighbour, a fallback is suspected{loud}: {shown}."
 
 
@@ -151,7 +151,7 @@ def _(fact: facts.StageEnded) -> str:
         case StageStatus.ERROR:
             return f"Ended in an error after {fmt.plural(fact.observations, 'observation')}. {why}".strip()
         case StageStatus.PASSED if not fact.observations:
-            return "Reported as good without a single observation: it shows nothing."
+            return "Passed without any observation, which proves nothing."
         case StageStatus.INCONCLUSIVE:
             return f"Inconclusive. {why or NO_REASON}"
     return why or NO_REASON

@@ -22,7 +22,7 @@ from tqforge.verify.stages.ops.backend_ops import PAIRS, REFERENCE_OP_TYPE
 #: From 20 query rows on the matrix kernels of attention are taken, below it the vec kernels.
 BATCHES = (28, 8, 8)
 GREEDY = 12
-#: On the Metal host a token takes about this many times what it takes on the CPU; three runs of a pair are on the CPU.
+#: How many times slower than the CPU the Metal emulator is, per token. Three runs of a pair are on the CPU.
 _SLOWER = 40
 _LENGTH = sum(BATCHES) + GREEDY
 _METHOD = (
@@ -33,10 +33,10 @@ _METHOD = (
     "it is written, and replaced by it before attention reads it. Then KL may come to twice what f16/f16 differs by, "
     "and 0.001; and the device's rows may be off from the values by 1.1 times what the CPU's are, and 0.0001. Where "
     "each reads its own cache, rounding moves a few values over a boundary of the quantizer, and layer by layer more "
-    "follow: that KL is shown beside what the CPU differs from itself by when the same tokens come one by one, and not "
+    "follow: that KL is shown with the KL of the CPU against itself when the same tokens come one by one, and not "
     "judged. The distance from f16 is measured over the prompt on each backend by itself, and the two 95 % intervals "
-    "must meet. On the Metal host every dispatch is counted; none, or one cache write or attention elsewhere than on "
-    "the device, is a failure."
+    "must meet. On the Metal emulator every dispatch is counted; none, or one cache write or attention elsewhere than "
+    "on the device, is a failure."
 )
 
 

@@ -15,8 +15,8 @@ from tqforge.adapters import fs, proc
 from tqforge.adapters.llama import graphs
 from tqforge.adapters.llama.api.measure import ReadEmulatorReport, Trace
 from tqforge.adapters.llama.api.model import ALL_LAYERS, LoadModel
-from tqforge.adapters.llama.child import extra_libraries
 from tqforge.adapters.llama.client import Child
+from tqforge.core import emulator
 from tqforge.core.pair import Pair
 from tqforge.errors import BuildError, LoadError
 from tqforge.verify import emulator_report
@@ -26,7 +26,7 @@ from tqforge.verify.stages.device.compare import Run
 
 Tick = Callable[[int], None]
 QUANTIZE = "llama-quantize"
-#: Executing a matrix product on the host costs thousands of times what it costs on a GPU.
+#: Executing a matrix product on the emulator costs thousands of times what it costs on a GPU.
 _LARGEST = 600 << 20
 _TIMEOUT = 3600.0
 _N_CTX = 256
@@ -100,7 +100,7 @@ class Loaded:
             logits = np.load(save)
         except LoadError as error:
             if found := self._dispatched()[1]:
-                raise LoadError(f"The Metal host stopped {pair}: {found}", where=error.what) from error
+                raise LoadError(f"The Metal emulator stopped {pair}: {found}", where=error.what) from error
             raise
         finally:
             save.unlink(missing_ok=True)
@@ -117,8 +117,8 @@ class Loaded:
         )
 
     def _dispatched(self) -> tuple[dict[str, int] | None, str]:
-        """What the Metal host ran since the last question, and what it found; None and nothing elsewhere."""
-        backend = self.device.library() if self.device and self.device.is_host else None
+        """What the Metal emulator ran since the last question, and what it found; None and nothing elsewhere."""
+        backend = self.device.library() if self.device and self.device.is_emulator else None
         if backend is None:
             return None, ""
         report = self.child.ask(ReadEmulatorReport(backend=backend), timeout=_TIMEOUT).report
@@ -136,7 +136,7 @@ def load(session: Session, model: Path, device: Device | None, stage: str) -> It
     env: dict[str, str | None] = {**graphs.SWITCH}
     backend = None
     if device and (library := device.library()):
-        env |= {extra_libraries.REPORT: str(session.folder / "metal-host.json"), "METAL_HOST_QUIET": "1"}
+        env |= {emulator.REPORT: str(session.folder / "metal-emulator.json"), emulator.QUIET: "1"}
         backend = (library, NAME)
     log = session.folder / f"llama-{stage}-{where}.log"
     target = session.target

@@ -130,7 +130,7 @@ def row(job: Job, backend: str, said: Said, how: str, *, dispatches: int | None,
 
 @dataclass(frozen=True)
 class Errors:
-    """NMSE of the host's own cases against float64."""
+    """NMSE of the emulator's own cases against float64."""
 
     passed: int
     failed: int
@@ -139,7 +139,7 @@ class Errors:
 
 
 def parse_direct(text: str) -> Errors:
-    """What `metal-host-direct` printed, one line per case."""
+    """What `metal-emulator-direct` printed, one line per case."""
     found = [(word, float(value)) for word, _, value in _NMSE.findall(text)]
     values = [value for _, value in found]
     return Errors(

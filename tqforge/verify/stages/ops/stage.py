@@ -1,4 +1,4 @@
-"""Upstream's own test of single ops: on the CPU, and on Metal or the Metal host, beside a stock type."""
+"""Upstream's own test of single ops: on the CPU, and on Metal or the Metal emulator, beside a stock type."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge.adapters import proc
+from tqforge.core import emulator
 from tqforge.core.reporter import Meter
 from tqforge.report.schema.rows import OpsRow
 from tqforge.report.schema.stages import OpsStage
@@ -21,10 +22,10 @@ _TIMEOUT = 7200.0
 _NO_SLICES: dict[str, str | None] = {"LLAMA_TEST_FA_VEC_DISABLE": "1"}
 _METHOD = (
     "test-backend-ops computes the same op on the named backend and on the CPU and compares the normalized mean square "
-    "error with its own limit; `refused` are cases that the backend does not claim to support. On the Metal host the "
-    "tree's Metal kernels are executed on the CPU through llama.cpp's own dispatch code: that shows results, missing "
-    "kernels and faults of access, not speed and not whether Apple's compiler takes the sources. Rows with an NMSE are "
-    "the host's own cases against float64, each access watched, the stock type beside ours."
+    "error with its own limit; `refused` are cases that the backend does not claim to support. On the Metal emulator "
+    "the tree's Metal kernels are executed on the CPU through llama.cpp's own dispatch code: that shows results, "
+    "missing kernels and faults of access, not speed and not whether Apple's compiler takes the sources. Rows with an "
+    "NMSE are the emulator's own cases against float64, each access watched, the stock type beside ours."
 )
 
 
@@ -40,7 +41,7 @@ def run(session: Session) -> OpsStage:
         for job in jobs if there else ():
             rows.append(bench.row(job, there, 3))
             session.partial(_stage(rows, missing, remedy))
-        if there and there.is_host:
+        if there and there.is_emulator:
             rows += [bench.against_float64(there, str(pair)) for pair in backend_ops.PAIRS]
     return _stage(rows, missing, remedy)
 
@@ -80,10 +81,10 @@ class _Bench:
         return backend_ops.row(job, title, said, how, dispatches=dispatches, seconds=finished.seconds)
 
     def against_float64(self, there: Device, pair: str) -> OpsRow:
-        """The host's own cases in its checking variant: one buffer per tensor."""
+        """The emulator's own cases in its checking variant: one buffer per tensor."""
         assert there.folder is not None
         self.meter.update(self.done, f"against float64: {pair}")
-        argv = [str(there.folder / "metal-host-direct"), "--pair", pair, "--suite", "vec", "--suite", "matrix"]
+        argv = [str(there.folder / emulator.DIRECT), "--pair", pair, "--suite", "vec", "--suite", "matrix"]
         finished, how, dispatches = self._run(argv, there, "check", lambda _: None)
         self.done += 1
         found = backend_ops.parse_direct(finished.stdout)
@@ -103,13 +104,13 @@ class _Bench:
     def _run(
         self, argv: Sequence[str], there: Device | None, variant: str, on_line: Callable[[str], None]
     ) -> tuple[proc.Completed, str, int | None]:
-        """The run, what went wrong with it, and what the Metal host dispatched."""
-        report = self.session.folder / "metal-host.json"
+        """The run, what went wrong with it, and what the Metal emulator dispatched."""
+        report = self.session.folder / "metal-emulator.json"
         report.unlink(missing_ok=True)
         env = _NO_SLICES | (there.environment(report, variant) if there else {})
         done = proc.run(argv, env=env, check=False, timeout=_TIMEOUT, on_line=on_line)
         how = [done.signal_name or (f"exit status {done.code}" if done.code else "")]
-        if there is None or not there.is_host:
+        if there is None or not there.is_emulator:
             return done, how[0], None
         found = emulator_report.read(report)
         report.unlink(missing_ok=True)
