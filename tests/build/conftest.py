@@ -12,6 +12,7 @@ import pytest
 from narrow import context, source
 from native_library import Native
 
+from tqforge.adapters.llama.api.model import LoadModel
 from tqforge.adapters.llama.client import Child
 from tqforge.base.models import fetch_model_file
 from tqforge.base.pins import load_models
@@ -21,7 +22,7 @@ from tqforge.commands import build as build_command
 from tqforge.context import Context
 from tqforge.errors import DownloadError
 from tqforge.series import series
-from tqforge.series.lock import Shelf
+from tqforge.series.lock import SeriesPaths
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def real_context(cache: Path) -> Context:
 @pytest.fixture(scope="session")
 def real(compiler: None, real_context: Context) -> Built:
     """The patched library: built once, found again by its stamp."""
-    if not series.load(Shelf.of("upstream").folder).patches:
+    if not series.load(SeriesPaths.of("upstream").folder).patches:
         pytest.skip("deferred: the series is empty")
     with real_context.workspace.lock("the tests"):
         try:
@@ -91,5 +92,5 @@ def child(native: Native, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """A child with library and model loaded, shared by tests that do not harm it."""
     log = tmp_path_factory.mktemp("child") / "llama.log"
     with Child(library=native.library, bindings=native.bindings, log=log) as running:
-        running.call("model", {"path": str(native.model), "gpu_layers": 0}, timeout=120)
+        running.ask(LoadModel(path=native.model, gpu_layers=0), timeout=120)
         yield running

@@ -13,10 +13,12 @@ import pytest
 from native_library import Native
 
 from tqforge.adapters.console import Output
+from tqforge.adapters.llama.api.measure import FillBench, OpenBench, RunBench
+from tqforge.adapters.llama.api.model import CheckOrigin, ContextSpec, LoadModel
 from tqforge.adapters.llama.client import Child
 from tqforge.commands import verify
 from tqforge.context import Context
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
 from tqforge.verify import settings
 from tqforge.workspace import Workspace
@@ -32,22 +34,26 @@ SMALL = replace(
 def bench(native: Native, tmp_path: Path) -> Iterator[Child]:
     """A child with two contexts of one pair open."""
     with Child(library=native.library, bindings=native.bindings, log=tmp_path / "llama.log") as running:
-        running.call("model", {"path": str(native.model), "gpu_layers": 0}, timeout=120)
-        context = {"k": "q8_0", "v": "tq3_0", "n_ctx": 256, "n_batch": 512, "threads": 1}
-        running.call("bench_open", {"contexts": [context, context], "threads": 1}, timeout=120)
+        running.ask(LoadModel(path=native.model, gpu_layers=0), timeout=120)
+        context = ContextSpec(k="q8_0", v="tq3_0", n_ctx=256, threads=1)
+        running.ask(OpenBench(contexts=(context, context), threads=1), timeout=120)
         yield running
 
 
-def fill(child: Child, index: int, tokens: list[int], state: Path | str) -> bool:
-    return bool(child.call("bench_fill", {"index": index, "tokens": tokens, "state": str(state)}, timeout=120)["read"])
+def fill(child: Child, index: int, tokens: list[int], state: Path | None) -> bool:
+    return child.ask(FillBench(index=index, tokens=tuple(tokens), state=state), timeout=120).read
+
+
+def seconds(child: Child, index: int, tokens: list[int]) -> float:
+    request = RunBench(index=index, keep=64, tokens=tuple(tokens), single=True)
+    return child.ask(request, timeout=60).seconds
 
 
 def test_a_filled_cache_is_kept_and_read_by_another_context(bench: Child, tmp_path: Path) -> None:
     state = tmp_path / "a.state"
     assert not fill(bench, 0, TEXT[:64], state)
     assert fill(bench, 1, TEXT[:64], state)
-    args = {"index": 1, "keep": 64, "tokens": TEXT[64:70], "single": True}
-    assert bench.call("bench_run", args, timeout=60)["seconds"] > 0
+    assert seconds(bench, 1, TEXT[64:70]) > 0
     assert [path.name for path in tmp_path.glob("*.part")] == []
 
 
@@ -63,10 +69,9 @@ def test_a_broken_or_foreign_cache_is_not_trusted(bench: Child, tmp_path: Path) 
 
 
 def test_a_cache_grows_from_what_it_holds(bench: Child) -> None:
-    assert not fill(bench, 0, TEXT[:32], "")
-    assert not fill(bench, 0, TEXT[:64], "")
-    args = {"index": 0, "keep": 64, "tokens": TEXT[64:66], "single": True}
-    assert bench.call("bench_run", args, timeout=60)["seconds"] > 0
+    assert not fill(bench, 0, TEXT[:32], None)
+    assert not fill(bench, 0, TEXT[:64], None)
+    assert seconds(bench, 0, TEXT[64:66]) > 0
 
 
 def run(native: Native, tmp_path: Path, beside: Path) -> dict[str, Any]:
@@ -89,9 +94,9 @@ def copy_of(native: Native, folder: Path, pattern: str) -> Path:
 
 def test_a_build_beside_a_copy_of_itself(native: Native, tmp_path: Path) -> None:
     stage = run(native, tmp_path, copy_of(native, tmp_path / "twin", "lib*"))
-    assert stage["beside_build"] == str(tmp_path / "twin")
-    assert {row["pair"] for row in stage["beside"]} == {"f16/f16", "tq3_0/tq3_0"}
-    twin = [one for one in stage["ratios"] if one["against"] == "tq3_0/tq3_0 of twin"]
+    assert stage["compared_with"] == str(tmp_path / "twin")
+    assert {row["pair"] for row in stage["compared"]} == {"f16/f16", "tq3_0/tq3_0"}
+    twin = [one for one in stage["ratios"] if (one["against"], one["build"]) == ("tq3_0/tq3_0", "twin")]
     assert {(one["phase"], one["depth"]) for one in twin} == {
         (phase, depth) for phase in ("prefill", "decode", "end-to-end") for depth in (0, 64)
     }
@@ -103,4 +108,4 @@ def test_a_library_that_brings_parts_of_another_build_is_refused(native: Native,
     lone = copy_of(native, tmp_path / "lone", "libllama.*")
     with pytest.raises(LoadError):
         with Child(library=lone, bindings=native.bindings, log=tmp_path / "log") as child:
-            child.call("only_from", {"folder": str(lone)}, timeout=60)
+            child.ask(CheckOrigin(folder=lone), timeout=60)

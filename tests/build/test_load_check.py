@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 import subprocess
@@ -85,3 +86,18 @@ def test_no_bindings(request_: smoke_test.Request) -> None:
     _library(request_, "void llama_backend_init(void) {}\n")
     shutil.rmtree(request_.bindings)
     assert "bindings" in _fails(request_).what
+
+
+def test_files_in_the_users_folder_are_not_imported(
+    request_: smoke_test.Request, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A `numpy.py` beside a model is the user's own business; it must neither run nor break the child process."""
+    _library(request_, "void llama_backend_init(void) {}\n")
+    folder = tmp_path / "users-folder"
+    folder.mkdir()
+    for name in ("numpy", "gguf", "pydantic", "queue", "tqforge"):
+        (folder / f"{name}.py").write_text("open('ran', 'w').close()\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", os.environ.get("PYTHONPATH", "")]))
+    assert isinstance(_fails(request_), LoadError)
+    assert not (folder / "ran").exists()

@@ -22,9 +22,10 @@ from tqforge.build.builder import Built
 from tqforge.build.cmake_plan import Options
 from tqforge.commands import build as build_command
 from tqforge.context import Context
+from tqforge.core.cache_types import TQ3_0
 from tqforge.errors import DownloadError, LoadError
 from tqforge.series import checkout
-from tqforge.series.lock import Shelf
+from tqforge.series.lock import SeriesPaths
 
 NARROW = Options(targets=("llama",))
 
@@ -79,12 +80,12 @@ def test_test_programs_are_built_on_demand(real: Built, real_context: Context) -
 
 def test_a_library_without_the_patches_is_found_out(cache: Path, real: Built, tmp_path: Path) -> None:
     """The bare base: it compiles, it loads, and it is not what it should be."""
-    shelf = tmp_path / "empty"
-    shelf.mkdir()
-    (shelf / "series").write_text("# no patches\n")
+    paths = tmp_path / "empty"
+    paths.mkdir()
+    (paths / "series").write_text("# no patches\n")
     ctx = context(cache / "bare")
-    prepared = checkout.prepare(ctx, load_base(), source=source(), shelf=Shelf.of("upstream", shelf))
-    with pytest.raises(LoadError, match=f"no type '{smoke_test.CACHE_TYPE}'") as caught:
+    prepared = checkout.prepare(ctx, load_base(), source=source(), paths=SeriesPaths.of("upstream", paths))
+    with pytest.raises(LoadError, match=f"no type '{TQ3_0}'") as caught:
         builder.build(ctx, prepared, NARROW, lambda: pytest.fail("the model was asked for"))
     assert "q4_0" in caught.value.remedy
 

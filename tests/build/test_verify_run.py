@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +20,16 @@ from native_library import Native, heed_interrupts
 
 from tqforge.adapters import gguf_io
 from tqforge.adapters.console import Output
+from tqforge.adapters.llama.api.cache import ListEncoders, Score
+from tqforge.adapters.llama.api.model import ContextSpec, Extend, Generate, ListDevices, Open, Tokenize
 from tqforge.adapters.llama.client import Child
 from tqforge.commands import verify
 from tqforge.context import Context
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, CrashError
-from tqforge.verify import settings
+from tqforge.verify import registry, settings
+from tqforge.verify.registry import BY_NAME
+from tqforge.verify.run import judged
 from tqforge.verify.session import Session
 from tqforge.verify.settings import N_BATCH
 from tqforge.verify.stages import memory, plan
@@ -34,7 +37,8 @@ from tqforge.workspace import Workspace
 
 TQ3 = Pair("tq3_0", "tq3_0")
 SMALL = replace(
-    settings.QUICK, pairs=(TQ3,), lengths=(160,), depths=(0.5,), seeds=(0,), answer_tokens=28, memory_context=512,
+    settings.QUICK, stages=registry.choose(()), pairs=(TQ3,),
+    lengths=(160,), depths=(0.5,), seeds=(0,), answer_tokens=28, memory_context=512,
     quality_prefixes=(64,), quality_scored=32, greedy_starts=2, greedy_tokens=8,
     plan_lengths=(512,), plan_context=512, codec_blocks=2000, threads=1,
 )  # fmt: skip
@@ -61,7 +65,7 @@ def session(native: Native, tmp_path: Path) -> Any:
 def test_a_small_run_end_to_end(native: Native, tmp_path: Path) -> None:
     code, report = run(native, tmp_path, SMALL)
     stages = {stage["name"]: stage for stage in report["stages"]}
-    assert stages["source"]["status"] == "deferred"
+    assert stages["source"]["status"] == "skipped"
     assert stages["codec"]["status"] == "passed", stages["codec"]
     assert stages["memory"]["status"] == "passed", stages["memory"]
     assert [row["pair"] for row in stages["quality"]["rows"]] == ["f16/f16", "tq3_0/tq3_0"]
@@ -89,13 +93,13 @@ def test_layers_with_a_sliding_window_are_planned_apart_and_measured_so(session:
     """Two of four layers keep window + batch cells, whatever the context; planned and allocated agree."""
     session.facts = gguf_io.read(sliding.write(tmp_path / "sliding.gguf"))
     session.settings = replace(SMALL, plan_lengths=(2048,), plan_context=8192)
-    stage = plan.run(session)
+    stage = judged(BY_NAME["plan"], plan.run(session))
     assert stage.status == "passed", stage.reason
     rows = {(row.pair, row.n_ctx): row for row in stage.rows}
     for (pair, n_ctx), row in rows.items():
         assert row.measured is not None
         assert row.measured.kv_swa == pytest.approx(row.planned.kv_swa, abs=0.01 * (1 << 20))
-        per_cell = {"f16/f16": 2 * 16, "tq3_0/tq3_0": 2 * 3.5}[pair] / 8 * sliding.KV_HEADS * sliding.HEAD
+        per_cell = {F16: 2 * 16, TQ3: 2 * 3.5}[pair] / 8 * sliding.KV_HEADS * sliding.HEAD
         assert row.planned.kv == 2 * n_ctx * per_cell
         assert row.planned.kv_swa == 2 * (sliding.WINDOW + N_BATCH) * per_cell
 
@@ -103,72 +107,67 @@ def test_layers_with_a_sliding_window_are_planned_apart_and_measured_so(session:
 @pytest.mark.parametrize("kind", ["f16", "tq3_0"])
 def test_nothing_of_an_earlier_question_is_left(child: Child, kind: str) -> None:
     """The answer after a shared prefix is the same whether or not another question was asked before it."""
-    texts = [
+    texts = (
         "The keeper of the canal writes a line for every boat that passes, with the hour and the level.",
         " Upstream the water is higher. What does the keeper write?",
         " The bell is cast of bronze. Of what",
-    ]
-    trunk, other, asked = child.call("tokenize", {"texts": texts}, timeout=60)["tokens"]
+    )
+    trunk, other, asked = child.ask(Tokenize(texts=texts), timeout=60).tokens
 
-    def answer(*branches: list[int]) -> str:
-        child.call("open", {"k": kind, "v": kind, "n_ctx": 256, "threads": 1}, timeout=60)
-        child.call("extend", {"keep": 0, "tokens": trunk}, timeout=60)
+    def answer(*branches: tuple[int, ...]) -> tuple[int, ...]:
+        child.ask(Open(spec=ContextSpec(k=kind, v=kind, n_ctx=256, threads=1)), timeout=60)
+        child.ask(Extend(keep=0, tokens=trunk), timeout=60)
         for branch in branches:
-            child.call("extend", {"keep": len(trunk), "tokens": branch}, timeout=60)
-            made = child.call("generate", {"limit": 12}, timeout=60)
-        return str(made["tokens"])
+            child.ask(Extend(keep=len(trunk), tokens=branch), timeout=60)
+            made = child.ask(Generate(limit=12), timeout=60)
+        return made.tokens
 
     assert answer(other, asked) == answer(asked)
     with pytest.raises(ContextLengthError):
-        child.call("extend", {"keep": 200, "tokens": asked}, timeout=60)
+        child.ask(Extend(keep=200, tokens=asked), timeout=60)
 
 
 def test_a_null_context_is_an_error_with_the_reason(child: Child) -> None:
     with pytest.raises(CacheTypeError, match="made no context") as caught:
-        child.call("open", {"k": "f16", "v": "q4_0", "n_ctx": 256, "flash_attention": False}, timeout=60)
+        child.ask(Open(spec=ContextSpec(k="f16", v="q4_0", n_ctx=256, flash_attention=False)), timeout=60)
     assert "flash_attn" in caught.value.where
 
 
 def test_an_unknown_type_is_refused_by_name(child: Child) -> None:
     with pytest.raises(CacheTypeError, match="no type 'tq9_9'"):
-        child.call("open", {"k": "tq9_9", "v": "f16", "n_ctx": 256}, timeout=60)
+        child.ask(Open(spec=ContextSpec(k="tq9_9", v="f16", n_ctx=256)), timeout=60)
 
 
 @pytest.mark.parametrize("sign", [signal.SIGSEGV, signal.SIGILL, signal.SIGKILL])
 def test_a_dead_child_is_named_and_stays_dead(native: Native, tmp_path: Path, sign: signal.Signals) -> None:
     with Child(library=native.library, bindings=native.bindings, log=tmp_path / "log") as running:
         running.stage = "needle"
+        os.kill(running.pid, sign)
         for _ in range(2):
-            with pytest.raises(CrashError, match=f"died of {sign.name} in stage needle"):
-                running.call("crash", {"signal": int(sign)}, timeout=60)
+            with pytest.raises(CrashError, match=f"died of {sign.name} in stage needle") as caught:
+                running.ask(ListDevices(), timeout=60)
+            assert caught.value.signal == sign.name
 
 
 def test_a_child_that_hangs_is_ended(native: Native, tmp_path: Path) -> None:
     with Child(library=native.library, bindings=native.bindings, log=tmp_path / "log") as running:
         os.kill(running.pid, signal.SIGSTOP)
         with pytest.raises(CrashError, match="did not answer within 1 s"):
-            running.call("encoders", {"type": "tq3_0"}, timeout=1)
+            running.ask(ListEncoders(type="tq3_0"), timeout=1)
         assert not running.alive
 
 
 def test_sigsegv_in_the_middle_leaves_a_whole_report(
     native: Native, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    children: list[Child] = []
-    original = Child.__init__
+    original = Child.ask
 
-    def remember(self: Child, **words: Any) -> None:
-        original(self, **words)
-        children.append(self)
+    def ask(self: Child, request: Any, **words: Any) -> Any:
+        if self.stage == "needle" and isinstance(request, Extend):
+            os.kill(self.pid, signal.SIGSEGV)
+        return original(self, request, **words)
 
-    monkeypatch.setattr(Child, "__init__", remember)
-
-    def kill_when_needle_runs() -> None:
-        while not (children and children[-1].stage == "needle" and children[-1].busy):
-            time.sleep(0.01)
-        os.kill(children[-1].pid, signal.SIGSEGV)
-
-    threading.Thread(target=kill_when_needle_runs, daemon=True).start()
+    monkeypatch.setattr(Child, "ask", ask)
     code, report = run(native, tmp_path, replace(SMALL, stages=("needle", "quality")))
     stages = {stage["name"]: stage for stage in report["stages"]}
     assert code == 23
@@ -220,13 +219,14 @@ def test_interrupt_leaves_a_partial_report(native: Native, tmp_path: Path, sign:
 
 
 def test_the_divergence_of_a_run_with_itself_is_nothing(child: Child, tmp_path: Path) -> None:
-    tokens = child.call("tokenize", {"texts": ["A bell is a tool for being heard, and its shape was found by trying."]},
-                        timeout=60)["tokens"][0]  # fmt: skip
-    spec = {"k": "f16", "v": "f16", "n_ctx": 256, "threads": 1, "tokens": tokens, "windows": [(len(tokens) - 8, 8)],
-            "starts": [4], "limit": 6}  # fmt: skip
-    first = child.call("score", {**spec, "save": str(tmp_path / "ref.npy")}, timeout=60)
-    again = child.call("score", {**spec, "reference": str(tmp_path / "ref.npy"), "made": first["made"]}, timeout=60)
-    assert again["equal"] == [6]
-    assert np.allclose(first["nll"], again["nll"])
-    assert max(again["kl"]) < 1e-9
-    assert all(again["same_top"])
+    text = "A bell is a tool for being heard, and its shape was found by trying."
+    tokens = child.ask(Tokenize(texts=(text,)), timeout=60).tokens[0]
+    saved = tmp_path / "ref.npy"
+    request = Score(spec=ContextSpec(k="f16", v="f16", n_ctx=256, threads=1), tokens=tokens,
+                    windows=((len(tokens) - 8, 8),), starts=(4,), limit=6, save=saved)  # fmt: skip
+    first = child.ask(request, timeout=60)
+    again = child.ask(request.model_copy(update={"save": None, "reference": saved, "made": first.made}), timeout=60)
+    assert again.equal == (6,)
+    assert np.allclose(first.nll, again.nll)
+    assert all(kl is not None and kl < 1e-9 for kl in again.kl)
+    assert all(again.same_top)

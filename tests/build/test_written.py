@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tqforge.adapters.llama.api.measure import Trace
+from tqforge.adapters.llama.api.model import ContextSpec, Tokenize
 from tqforge.adapters.llama.client import Child
 from tqforge.errors import LoadError
 
@@ -21,15 +23,15 @@ class Runs:
 
     def __init__(self, child: Child, folder: Path) -> None:
         self._child, self._save = child, folder / "logits.npy"
-        self._tokens = child.call("tokenize", {"texts": [TEXT]}, timeout=60)["tokens"][0][:12]
+        self._tokens = child.ask(Tokenize(texts=(TEXT,)), timeout=60).tokens[0][:12]
 
     def trace(self, pair: str, **folders: Path) -> tuple[np.ndarray[Any, Any], list[tuple[str, float, float]]]:
         k, v = pair.split("/")
-        spec = {"k": k, "v": v, "n_ctx": 256, "n_batch": 8, "threads": 1}
-        way = {"batches": [self._tokens[:8], self._tokens[8:]], "steps": 4, "forced": self._tokens[:4]}
-        way |= {"save": str(self._save)}
-        reply = self._child.call("trace", spec | way | {use: str(at) for use, at in folders.items()}, timeout=300)
-        return np.load(self._save), [tuple(row) for row in reply["written"]]
+        spec = ContextSpec(k=k, v=v, n_ctx=256, n_batch=8, threads=1)
+        batches = (self._tokens[:8], self._tokens[8:])
+        request = Trace(spec=spec, batches=batches, steps=4, forced=self._tokens[:4], save=self._save, **folders)
+        reply = self._child.ask(request, timeout=300)
+        return np.load(self._save), list(reply.written)
 
 
 @pytest.fixture

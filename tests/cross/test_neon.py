@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from codec_math import unrotate
 from crosstools import ARCHITECTURES, WITHOUT_DOTPROD, Machine
 
 from tqforge.core import tq3_0
@@ -28,7 +29,7 @@ def special() -> Floats:
     rng = np.random.default_rng(5)
     sizes = [0.0, 1e-45, 1e-40, 1e-20, 1.7e-11, 2e-11, 1e-9, 3e-8, 1.0, 6e4, 65504, 65519, 65520, 3e38]
     sizes = [s for size in sizes for s in (size, -size)] + [math.inf, -math.inf, math.nan]
-    one: np.ndarray = tq3_0.unrotate(np.eye(32, dtype=np.float32))[:1]
+    one: np.ndarray = unrotate(np.eye(32, dtype=np.float32))[:1]
     shapes: list[np.ndarray] = [np.eye(32), np.ones((1, 32)), tq3_0.SIGNS[None], one]
     with np.errstate(invalid="ignore", over="ignore"):
         blocks = [np.where(shape == 0, 0, shape * size) for shape in shapes for size in sizes]

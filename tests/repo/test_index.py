@@ -40,7 +40,7 @@ def kept(workspace: Workspace) -> list[Path]:
 def test_archive_by_the_users_settings(toy: Toy, folder_index: Path) -> None:
     toy.three()
     context = toy.context()
-    ready = prepare(context, toy.base, shelf=toy.shelf)
+    ready = prepare(context, toy.base, paths=toy.paths)
     assert ready.patches
     assert fs.sha256_file(obtain_archive(context, toy.base.archive)) == toy.base.archive.sha256
 
@@ -51,7 +51,7 @@ def test_offline_with_a_filled_workspace(toy: Toy, folder_index: Path, monkeypat
     obtain_archive(context, toy.base.archive)
     shutil.rmtree(folder_index)
     monkeypatch.setenv("PIP_FIND_LINKS", str(toy.root / "nowhere"))
-    assert prepare(context, toy.base, shelf=toy.shelf).patches
+    assert prepare(context, toy.base, paths=toy.paths).patches
 
 
 def test_no_network_and_an_empty_workspace(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +59,7 @@ def test_no_network_and_an_empty_workspace(toy: Toy, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PIP_RETRIES", "0")
     context = toy.context()
     with pytest.raises(DownloadError) as caught:
-        prepare(context, toy.base, shelf=toy.shelf)
+        prepare(context, toy.base, paths=toy.paths)
     assert "network" in caught.value.remedy
     assert kept(context.workspace) == []
 
@@ -68,11 +68,11 @@ def test_wrong_sha256_is_never_opened_and_never_kept(toy: Toy, folder_index: Pat
     context = toy.context()
     wrong = toy.pinned(sha256="0" * 64)
     with pytest.raises(IntegrityError, match="is not the pinned file: its sha256 is " + toy.base.archive.sha256):
-        prepare(context, wrong, shelf=toy.shelf)
+        prepare(context, wrong, paths=toy.paths)
     assert kept(context.workspace) == []
     with pytest.raises(IntegrityError, match="sha256"):
-        prepare(context, wrong, source=str(toy.archive), shelf=toy.shelf)
-    assert prepare(context, toy.base, shelf=toy.shelf).tree == toy.base.tree
+        prepare(context, wrong, source=str(toy.archive), paths=toy.paths)
+    assert prepare(context, toy.base, paths=toy.paths).tree == toy.base.tree
 
 
 def test_a_damaged_file_in_the_workspace_is_fetched_again(toy: Toy, folder_index: Path) -> None:
@@ -90,11 +90,11 @@ def test_truncated_and_hostile_archives_with_a_right_sha256(toy: Toy) -> None:
             sdist(toy.archive, {**toy.tree, "../../../evil": "x\n"})
         pinned = toy.pinned(sha256=fs.sha256_file(toy.archive))
         with pytest.raises(ArchiveError):
-            prepare(context, pinned, source=str(toy.archive), shelf=toy.shelf)
+            prepare(context, pinned, source=str(toy.archive), paths=toy.paths)
         assert kept(context.workspace) == []
     sdist(toy.archive, toy.tree)
     good = toy.pinned(sha256=fs.sha256_file(toy.archive))
-    assert prepare(context, good, source=str(toy.archive), shelf=toy.shelf).tree == toy.base.tree
+    assert prepare(context, good, source=str(toy.archive), paths=toy.paths).tree == toy.base.tree
 
 
 DOWNLOAD = """
@@ -123,7 +123,7 @@ def test_kill_9_in_a_download(toy: Toy, folder_index: Path) -> None:
         child.communicate()
         with context.workspace.lock("next"):
             fs.remove_leftovers(context.workspace.downloads)
-            assert prepare(context, toy.base, shelf=toy.shelf).tree == toy.base.tree
+            assert prepare(context, toy.base, paths=toy.paths).tree == toy.base.tree
         assert not list(context.workspace.downloads.glob(".*.part"))
         shutil.rmtree(context.workspace.root)
 
@@ -163,9 +163,9 @@ def test_disk_full(toy: Toy, folder_index: Path, size: str) -> None:
     try:
         context = replace(toy.context(), workspace=Workspace(folder / "ws"))
         with pytest.raises(DiskFullError):
-            prepare(context, toy.base, shelf=toy.shelf)
+            prepare(context, toy.base, paths=toy.paths)
         subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
-        assert prepare(context, toy.base, shelf=toy.shelf).patches
+        assert prepare(context, toy.base, paths=toy.paths).patches
     finally:
         subprocess.run(["umount", str(folder)], check=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-from test_prepare import make_hostile
+from hostile import make_hostile
 from toy import git
 
 from tqforge.adapters.console import Output
@@ -64,9 +64,9 @@ def test_git_under_a_hostile_configuration_gives_the_same_commits(
     imported: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = prepare(imported, load_base())
-    local = replace(load_base(), commit=one.base_commit, repository=one.checkout.as_uri())
-    git(one.checkout, "update-ref", "refs/heads/upstream", one.base_commit)
-    source.set_base(Repository(one.checkout), local)
+    local = replace(load_base(), commit=one.base_commit, repository=one.path.as_uri())
+    git(one.path, "update-ref", "refs/heads/upstream", one.base_commit)
+    source.set_base(Repository(one.path), local)
     again = prepare(imported, local)
     make_hostile(tmp_path / "home", monkeypatch)
     two = prepare(context(tmp_path / "git"), local, source="git")

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from tqforge.adapters.console import Output
 from tqforge.context import Context
-from tqforge.core.values import Archive, Base
-from tqforge.series.lock import Shelf
+from tqforge.core.values import Archive, Base, Checkout
+from tqforge.series.checkout import prepare
+from tqforge.series.lock import SeriesPaths
 from tqforge.workspace import Workspace
 
 PROJECT = "toy-llama"
@@ -155,8 +156,8 @@ class Toy:
             license="MIT",
             archive=pin,
         )
-        self.shelf = Shelf.of("toy", self.root / "patches")
-        self.shelf.folder.mkdir()
+        self.paths = SeriesPaths.of("toy", self.root / "patches")
+        self.paths.folder.mkdir()
 
     def context(self, name: str = "workspace") -> Context:
         return Context(workspace=Workspace(self.root / name), out=Output(quiet=True))
@@ -180,9 +181,9 @@ class Toy:
         git(work, "add", "-A", "-f")
         text = f"toy : {name}\n\nBecause.\n\n{message or self.trailers(name)}"
         git(work, "commit", "-q", "--allow-empty", "-m", text)
-        target = self.shelf.folder / f"{name}.patch"
+        target = self.paths.folder / f"{name}.patch"
         target.write_text(self.format(work, "-1"), newline="")
-        with (self.shelf.folder / "series").open("a") as out:
+        with (self.paths.folder / "series").open("a") as out:
             out.write(f"{name}.patch\n")
         return target
 
@@ -207,3 +208,10 @@ class Toy:
         self.add_patch("one", {"src/quants.c": ("int line_10;\n", "int line_10;\nint added_one;\n")})
         self.add_patch("two", {"src/cache.cpp": ("cache line 20\n", "cache line twenty\n")})
         self.add_patch("three", {"src/quants.c": ("int added_one;\n", "int added_one;\nint added_three;\n")})
+
+
+def run(toy: Toy, source: str = "", name: str = "workspace", **options: object) -> Checkout:
+    """Prepare the checkout of the toy in one of its workspaces."""
+    context = toy.context(name)
+    with context.workspace.lock("test"):
+        return prepare(context, toy.base, source=source or str(toy.archive), paths=toy.paths, **options)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from tqforge.build.builder import Built
 from tqforge.build.cmake_plan import TARGETS, Options
 from tqforge.build.stamp import LoadCheck
 from tqforge.context import Context
-from tqforge.core.values import Prepared
+from tqforge.core.values import Checkout
 from tqforge.workspace import Workspace
 
 _PROGRAMS = " ".join(name for name in TARGETS if name != "llama")
@@ -37,11 +37,11 @@ def write(folder: Path) -> None:
         (folder / name).write_text(text, encoding="ascii")
 
 
-def prepared(folder: Path, tree: str = "a" * 40) -> Prepared:
+def prepared(folder: Path, tree: str = "a" * 40) -> Checkout:
     """The toy as a prepared checkout."""
-    return Prepared(
+    return Checkout(
         base=load_base("upstream"),
-        checkout=folder,
+        path=folder,
         base_commit="c" * 40,
         head="d" * 40,
         tree=tree,

@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 
 from tqforge.cli.app import app
 from tqforge.cli.verbs import register
-from tqforge.verify import settings
+from tqforge.verify import registry
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -99,13 +99,13 @@ def test_a_wrong_workflow_is_refused(old: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", [line for path in WORKFLOWS for line in command_lines(path)] + asked_of_a_mac_owner())
 def test_every_command_line_is_valid(line: str) -> None:
     context = parsed(line)
-    settings.choose_stages(list(context.params.get("stage") or []))
+    registry.choose(list(context.params.get("stage") or []))
 
 
 @pytest.mark.parametrize("line", readme_lines())
 def test_what_a_mac_owner_is_asked_to_type(line: str) -> None:
     context = parsed(line)
-    settings.choose_stages(list(context.params.get("stage") or []))
+    registry.choose(list(context.params.get("stage") or []))
 
 
 def test_a_wrong_command_line_is_noticed() -> None:

@@ -79,7 +79,7 @@ class Output:
     def show(self, renderable: RenderableType) -> None:
         """A result for a person (a table, a text); not printed in JSON mode."""
         if not self.json_mode:
-            self.out.print(renderable)
+            self.out.print(renderable, crop=False)
 
     def lines(self, *texts: str) -> None:
         """A result that may be copied or read by another program: each line whole, no colours; not in JSON mode."""

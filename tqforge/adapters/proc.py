@@ -47,16 +47,21 @@ class Completed:
     @property
     def signal_name(self) -> str:
         """`SIGSEGV` for a process that a signal ended, else an empty string."""
-        if self.code >= 0:
-            return ""
-        with suppress(ValueError):
-            return signal.Signals(-self.code).name
-        return f"signal {-self.code}"
+        return signal_name(self.code)
 
     def tail(self, lines: int = _TAIL_LINES) -> str:
         """The last lines of what it wrote, standard error first."""
         text = self.stderr.strip() or self.stdout.strip()
         return "\n".join(text.splitlines()[-lines:])
+
+
+def signal_name(code: int) -> str:
+    """Return the name of the signal that a negative exit status stands for, else an empty string."""
+    if code >= 0:
+        return ""
+    with suppress(ValueError):
+        return signal.Signals(-code).name
+    return f"signal {-code}"
 
 
 class ProcessError(Exception):

@@ -55,8 +55,8 @@ def imported(repository: Repository) -> dict[str, str]:
     """Label and commit of every snapshot that is already in the repository."""
     if not repository.exists():
         return {}
-    lines = repository.line("for-each-ref", "--format=%(refname) %(objectname)", _REFS).splitlines()
-    return {name.removeprefix(_REFS): commit for name, commit in (line.split() for line in lines)}
+    with repository.reader() as reader:
+        return reader.references(_REFS)
 
 
 def import_snapshot(ctx: Context, repository: Repository, base: Base, target: str) -> Snapshot:
@@ -64,7 +64,7 @@ def import_snapshot(ctx: Context, repository: Repository, base: Base, target: st
     pinned = pins().get(target)
     if pinned:
         present = repository.resolve(_REFS + target)
-        if present and pinned.sha256 in repository.line("log", "-1", "--format=%B", present):
+        if present and pinned.sha256 in repository.message(present):
             return Snapshot(target, present, repository.tree(present), pinned.sha256)
         return _archive(ctx, repository, base, pinned)
     path = Path(target).expanduser()
@@ -99,7 +99,8 @@ def _path(ctx: Context, repository: Repository, base: Base, path: Path) -> Snaps
         raise UsageError("--to takes a folder, not an archive file.", remedy="Unpack it and give its vendor/llama.cpp.")
     folder = Path(origin.where)
     theirs = Repository(folder)
-    tree = source.copy_tree(repository, theirs, theirs.tree("HEAD")) if origin.kind == "repository" else ""
+    head = theirs.tree("HEAD") if origin.kind == "repository" else ""
+    tree = source.copy_tree(repository, theirs, head) if head else ""
     ctx.out.step(f"{folder}: {'its HEAD commit' if tree else 'its files'}")
     return _record(repository, path.name, tree or source.add_folder(repository, folder), str(path))
 
@@ -113,7 +114,7 @@ def _git(ctx: Context, repository: Repository, address: str, revision: str) -> S
 
 def _record(repository: Repository, label: str, tree: str, origin: str) -> Snapshot:
     """One commit per tree: the same content gives the same id whenever it is imported."""
-    commit = repository.commit_tree(tree, f"snapshot {label}\n\n{origin}\n", source.DATE)
+    commit = repository.commit_tree(tree, f"snapshot {label}\n\n{origin}\n")
     safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in label).strip(".-")
     digest = hashlib.sha256(label.encode()).hexdigest()[:6]
     repository.git("update-ref", _REFS + (safe if safe == label else f"{safe or 'x'}-{digest}"), commit)

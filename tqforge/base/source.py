@@ -19,8 +19,6 @@ from tqforge.core.values import Archive, Base
 from tqforge.errors import CheckoutError, IntegrityError, UsageError
 
 ARCHIVE, GIT = "archive", "git"
-#: Date of the synthesised base commits and of the commits of the series.
-DATE = "2026-10-01T00:00:00+0000"
 BASE_REF = "refs/tqforge/base"
 #: In an archive the submodule's `.git` is a file that points outside; it is no part of the tree.
 _POINTER = ".git"
@@ -51,7 +49,7 @@ class Source:
             path = path / _SDIST
         if path.is_dir():
             # a `.git` file may be the dangling pointer of an unpacked archive
-            return cls("repository" if Repository(path).resolve("HEAD") else "folder", str(path))
+            return cls("repository" if Repository(path).is_readable() else "folder", str(path))
         raise UsageError(
             f"--source '{text}' is neither archive, git, an address, nor a path that exists.",
             remedy="Use --source archive, --source git, or the path of a llama.cpp folder, repository or archive.",
@@ -110,7 +108,7 @@ def _import(ctx: Context, repository: Repository, base: Base, origin: Source) ->
 
 def set_base(repository: Repository, base: Base) -> str:
     """Make the base commit from the pinned tree, which must be in the repository."""
-    commit = repository.commit_tree(base.tree, f"llama.cpp {base.commit}\n", DATE)
+    commit = repository.commit_tree(base.tree, f"llama.cpp {base.commit}\n")
     repository.git("update-ref", BASE_REF, commit)
     return commit
 

@@ -15,7 +15,7 @@ from tqforge.build import stamp as buildstamp
 from tqforge.build.cmake_plan import Options, Plan
 from tqforge.build.stamp import LoadCheck, Stamp
 from tqforge.context import Context
-from tqforge.core.values import Host, Prepared, Tools
+from tqforge.core.values import Checkout, Host, Tools
 from tqforge.errors import BuildError, CrashError, DiskFullError, LoadError, ToolchainError, TqforgeError
 
 #: Gives the model of the load check, or raises DownloadError when it cannot be had now.
@@ -46,7 +46,7 @@ class _Job:
     """One build in the making."""
 
     ctx: Context
-    prepared: Prepared
+    prepared: Checkout
     host: Host
     tools: Tools
     plan: Plan
@@ -58,7 +58,7 @@ class _Job:
     @property
     def tree(self) -> Tree:
         return Tree(
-            source=self.prepared.checkout,
+            source=self.prepared.path,
             folder=self.folder,
             tools=self.tools,
             environment=environment(self.ctx),
@@ -76,7 +76,7 @@ def preflight(options: Options) -> None:
     toolchain.tools()
 
 
-def build(ctx: Context, prepared: Prepared, options: Options, model: ModelSource) -> Built:
+def build(ctx: Context, prepared: Checkout, options: Options, model: ModelSource) -> Built:
     """Build the checkout for this machine, or use the last build again. The caller holds the workspace lock.
 
     A native build that this processor does not run is replaced by a portable one, and remembered.
@@ -108,7 +108,7 @@ def _with_memory(ctx: Context, host: Host, options: Options, tools: Tools) -> Op
     return replace(options, native=False)
 
 
-def _job(ctx: Context, prepared: Prepared, host: Host, tools: Tools, options: Options) -> _Job:
+def _job(ctx: Context, prepared: Checkout, host: Host, tools: Tools, options: Options) -> _Job:
     version = cmake_plan.Version(tree=prepared.tree, build=prepared.base.build)
     return _Job(ctx=ctx, prepared=prepared, host=host, tools=tools, plan=cmake_plan.make(host, options, version))
 

@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Failure:
+class BuildFailure:
     """The first real error of a log. `cause` is `disk`, `memory`, `toolchain` or `source`."""
 
     what: str
@@ -60,28 +60,28 @@ def step(line: str) -> Step | None:
     return Step(int(found[1]), int(found[2]), verb[1].rsplit("/", 1)[-1] if verb else what)
 
 
-def first_error(log: str) -> Failure:
+def first_error(log: str) -> BuildFailure:
     """The line that tells what went wrong: not the command, not the summary, not what followed from it."""
     lines = log.splitlines()
     for cause, marks in (("disk", _DISK_FULL), ("memory", _OUT_OF_MEMORY)):
         for number, line in enumerate(lines):
             if any(mark in line for mark in marks):
-                return Failure(line.strip(), _failed_target(lines[: number + 1]), cause)
+                return BuildFailure(line.strip(), _failed_target(lines[: number + 1]), cause)
     for mark, sentence in _NO_COMPILER.items():
         if mark in log:
-            return Failure(sentence, cause="toolchain")
+            return BuildFailure(sentence, cause="toolchain")
     return _source_error(lines) or _cmake_error(lines) or _last_words(lines)
 
 
-def _source_error(lines: list[str]) -> Failure | None:
+def _source_error(lines: list[str]) -> BuildFailure | None:
     for pattern in (_COMPILER, _LINKER, _TOOL):
         for number, line in enumerate(lines):
             found = pattern.search(line) if pattern is _LINKER else pattern.match(line)
             if not found:
                 continue
             if pattern is _COMPILER:
-                return Failure(_with_context(lines, number, found[3]), f"{found[1]}:{found[2]}")
-            return Failure(_with_symbol(lines, number, found[1].strip()), _failed_target(lines[: number + 1]))
+                return BuildFailure(_with_context(lines, number, found[3]), f"{found[1]}:{found[2]}")
+            return BuildFailure(_with_symbol(lines, number, found[1].strip()), _failed_target(lines[: number + 1]))
     return None
 
 
@@ -100,7 +100,7 @@ def _with_symbol(lines: list[str], number: int, message: str) -> str:
     return f"{message} {lines[number + 1].strip()}" if message.endswith(":") and number + 1 < len(lines) else message
 
 
-def _cmake_error(lines: list[str]) -> Failure | None:
+def _cmake_error(lines: list[str]) -> BuildFailure | None:
     for number, line in enumerate(lines):
         found = _CMAKE.match(line)
         if not found:
@@ -112,7 +112,7 @@ def _cmake_error(lines: list[str]) -> Failure | None:
             if not follow.strip() and text:
                 break
             text += [follow.strip()] if follow.strip() else []
-        return Failure(" ".join(text) or line, found[1] or "")
+        return BuildFailure(" ".join(text) or line, found[1] or "")
     return None
 
 
@@ -123,6 +123,6 @@ def _failed_target(lines: list[str]) -> str:
     return ""
 
 
-def _last_words(lines: list[str]) -> Failure:
+def _last_words(lines: list[str]) -> BuildFailure:
     said = [line.strip() for line in lines if line.strip()]
-    return Failure(said[-1] if said else "It ended without a word.", _failed_target(lines))
+    return BuildFailure(said[-1] if said else "It ended without a word.", _failed_target(lines))

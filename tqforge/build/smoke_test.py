@@ -6,14 +6,25 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from tqforge.adapters.console import Output
+from tqforge.adapters.llama.api.model import (
+    ALL_LAYERS,
+    ContextSpec,
+    Extend,
+    Generate,
+    Loaded,
+    LoadModel,
+    Open,
+    Tokenize,
+)
 from tqforge.adapters.llama.client import Child
 from tqforge.build.stamp import LoadCheck
+from tqforge.core.cache_types import TQ3_0
+from tqforge.core.pair import Pair
 from tqforge.errors import CrashError, DownloadError, LoadError
 
-CACHE_TYPE = "tq3_0"
 _PROMPT = "The quick brown fox jumps over the lazy dog. The quick brown fox"
 _NEW_TOKENS = 4
 _N_CTX = 256
@@ -36,16 +47,10 @@ def run(request: Request, model: Callable[[], Path], out: Output) -> LoadCheck:
     start = time.monotonic()
     with Child(library=request.library, bindings=request.bindings, log=request.log) as child:
         loaded = child.loaded
-        types = tuple(sorted(str(info["name"]) for info in loaded["types"]))
-        seen: dict[str, Any] = {
-            "types": types,
-            "symbols": int(loaded["declared"]),
-            "fields": int(loaded["fields"]),
-            "system": str(loaded["system"]),
-        }
-        if CACHE_TYPE not in types:
+        types = tuple(sorted(loaded.blocks()))
+        if TQ3_0 not in types:
             raise LoadError(
-                f"The built library loads, but it has no type '{CACHE_TYPE}': the patches are not in it.",
+                f"The built library loads, but it has no type '{TQ3_0}': the patches are not in it.",
                 where=str(request.library),
                 remedy=f"It knows: {', '.join(types)}. Check the series with `tqforge status`, then build again.",
             )
@@ -53,28 +58,45 @@ def run(request: Request, model: Callable[[], Path], out: Output) -> LoadCheck:
             path = model()
         except DownloadError as error:
             reason = f"decoding was not tried, because the test model is not at hand: {error.what}"
-            return LoadCheck(status="deferred", reason=reason, **seen)
+            return _result(loaded, status="deferred", reason=reason)
         with out.meter("decoding"):
             made = _decode(child, request, path)
+    seconds = time.monotonic() - start
+    return _result(loaded, status="passed", tokens=made, model=path.name, seconds=seconds)
+
+
+def _result(
+    loaded: Loaded,
+    *,
+    status: Literal["passed", "deferred"],
+    reason: str = "",
+    tokens: int = 0,
+    model: str = "",
+    seconds: float = 0.0,
+) -> LoadCheck:
     return LoadCheck(
-        status="passed",
-        pair=f"{CACHE_TYPE}/{CACHE_TYPE}",
-        tokens=made,
-        model=path.name,
-        seconds=time.monotonic() - start,
-        **seen,
+        status=status,
+        reason=reason,
+        types=tuple(sorted(loaded.blocks())),
+        symbols=loaded.declared,
+        fields=loaded.fields,
+        system=loaded.system,
+        pair=str(Pair.both(TQ3_0)) if tokens else "",
+        tokens=tokens,
+        model=model,
+        seconds=seconds,
     )
 
 
 def _decode(child: Child, request: Request, model: Path) -> int:
     """How many tokens came out of a cache of that type; the child refuses logits that are not finite."""
     child.stage = "decode"
-    child.call("model", {"path": str(model), "gpu_layers": 999 if request.metal else 0}, timeout=_TIMEOUT)
-    spec = {"k": CACHE_TYPE, "v": CACHE_TYPE, "n_ctx": _N_CTX, "threads": request.threads}
-    child.call("open", spec, timeout=_TIMEOUT)
-    tokens = child.call("tokenize", {"texts": [_PROMPT]}, timeout=_TIMEOUT)["tokens"][0]
-    child.call("extend", {"keep": 0, "tokens": tokens}, timeout=_TIMEOUT)
-    made = child.call("generate", {"limit": _NEW_TOKENS}, timeout=_TIMEOUT)["tokens"]
+    child.ask(LoadModel(path=model, gpu_layers=ALL_LAYERS if request.metal else 0), timeout=_TIMEOUT)
+    spec = ContextSpec(k=TQ3_0, v=TQ3_0, n_ctx=_N_CTX, threads=request.threads)
+    child.ask(Open(spec=spec), timeout=_TIMEOUT)
+    tokens = child.ask(Tokenize(texts=(_PROMPT,)), timeout=_TIMEOUT).tokens[0]
+    child.ask(Extend(keep=0, tokens=tokens), timeout=_TIMEOUT)
+    made = child.ask(Generate(limit=_NEW_TOKENS), timeout=_TIMEOUT).tokens
     if not made:
         raise LoadError("The library decoded a prompt and then produced nothing.", where=str(request.log))
     return len(tokens) + len(made)

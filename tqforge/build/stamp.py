@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tqforge.adapters import fs
 from tqforge.build.cmake_plan import Plan
-from tqforge.core.values import Prepared, Tools
+from tqforge.core.values import Checkout, Tools
 
 STAMP = "stamp.json"
 BEGUN = "begun.json"
@@ -73,14 +73,14 @@ class Stamp(_Record):
         return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
 
-def wanted(prepared: Prepared, plan: Plan, tools: Tools) -> Stamp:
+def wanted(prepared: Checkout, plan: Plan, tools: Tools) -> Stamp:
     """The stamp a build of that checkout by that plan would carry."""
     return Stamp(
         base=prepared.base.name,
         commit=prepared.base.commit,
         tree=prepared.tree,
         series_sha256=prepared.series_sha256,
-        checkout=str(prepared.checkout),
+        checkout=str(prepared.path),
         preset=plan.preset,
         metal=plan.metal,
         native=plan.native,

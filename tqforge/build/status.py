@@ -12,11 +12,12 @@ from tqforge.adapters.llama.client import Child
 from tqforge.build import builder
 from tqforge.build.builder import Built
 from tqforge.context import Context
+from tqforge.core.cache_types import TQ3_0
 from tqforge.core.values import Base
 from tqforge.errors import ConfigError, TqforgeError
 from tqforge.series import apply, lock
 from tqforge.series import series as series_files
-from tqforge.series.lock import Shelf
+from tqforge.series.lock import SeriesPaths
 
 _ALLOWED = re.compile(r"--cache-type-k TYPE\b.*?allowed values:([^(]*)\(default", re.DOTALL)
 _PROBE_PROGRAM = "llama-server"
@@ -57,13 +58,13 @@ class BuildState:
 
 def series(base: Base) -> SeriesState:
     """The series of a base against its lock."""
-    shelf = Shelf.of(base.name)
-    found = series_files.load(shelf.folder)
+    paths = SeriesPaths.of(base.name)
+    found = series_files.load(paths.folder)
     problem, tree = "", ""
     try:
-        if entry := lock.read(shelf.lock).bases.get(base.name):
+        if entry := lock.read(paths.lock).bases.get(base.name):
             tree = entry.final
-            lock.check_series(entry, found, shelf.lock)
+            lock.check_series(entry, found, paths.lock)
     except ConfigError as error:
         problem = error.what
     return SeriesState(
@@ -99,7 +100,7 @@ def _ask(ctx: Context, base: Base, built: Built, tree: str) -> BuildState:
         accepts = accepted_types(proc.run([built.bin / _PROBE_PROGRAM, "--help"], timeout=60).stdout)
         bindings = ctx.workspace.bindings(base.name)
         with Child(library=built.bin, bindings=bindings, log=built.folder / "status.log") as child:
-            knows = any(info["name"] == "tq3_0" for info in child.loaded["types"])
+            knows = TQ3_0 in child.loaded.blocks()
     except (proc.ProcessError, OSError, TimeoutError) as error:
         problem = str(error).splitlines()[0]
     except TqforgeError as error:

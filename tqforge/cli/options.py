@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-#: Cache types of the pinned llama.cpp that a shell may offer; the built library decides what really works.
-_CACHE_TYPES = ("f16", "bf16", "f32", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "tq3_0")
+from tqforge.core.cache_types import CACHE_TYPES
 
 
 def complete_base(incomplete: str) -> list[str]:
@@ -22,7 +21,7 @@ def complete_pair(incomplete: str) -> list[str]:
     """`q8` gives `q8_0`, `q8_0/` gives `q8_0/f16`, ...; after a comma the next pair begins."""
     *done, last = incomplete.split(",")
     k, slash, _ = last.partition("/")
-    options = [f"{k}/{v}" for v in _CACHE_TYPES] if slash else list(_CACHE_TYPES)
+    options = [f"{k}/{v}" for v in CACHE_TYPES] if slash else list(CACHE_TYPES)
     return [",".join([*done, option]) for option in options if option.startswith(last)]
 
 

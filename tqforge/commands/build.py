@@ -12,7 +12,7 @@ from tqforge.build import builder
 from tqforge.build.builder import Built, ModelSource
 from tqforge.build.cmake_plan import Options
 from tqforge.context import Context
-from tqforge.core.values import Prepared
+from tqforge.core.values import Checkout
 from tqforge.errors import DownloadError
 from tqforge.series import checkout
 
@@ -28,7 +28,7 @@ def run(ctx: Context, *, base: str | None, source: str, options: Options) -> int
 
 def ensure(
     ctx: Context, *, base: str | None, source: str = "archive", options: Options | None = None
-) -> tuple[Built, Prepared]:
+) -> tuple[Built, Checkout]:
     """The current build of a base. The caller holds the workspace lock."""
     options, pin = options or Options(), load_base(base)
     builder.preflight(options)
@@ -50,7 +50,7 @@ def load_model(ctx: Context) -> ModelSource:
     return fetch
 
 
-def _show(ctx: Context, built: Built, prepared: Prepared, seconds: float) -> None:
+def _show(ctx: Context, built: Built, prepared: Checkout, seconds: float) -> None:
     stamp, load = built.stamp, built.load
     if built.reasons:
         ctx.out.tell(f"Built in {seconds:.0f} s.")

@@ -19,10 +19,13 @@ from tqforge.context import Context
 from tqforge.errors import ExitCode
 from tqforge.report.render import html, models_page
 from tqforge.report.render.terminal import screen
-from tqforge.report.schema.report import BuildKeys, Report, Stage, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.provenance import BuildProvenance
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import Stage
 from tqforge.verify import run as running
 from tqforge.verify.pairs import check_lengths, check_model
-from tqforge.verify.programs import Workshop
+from tqforge.verify.programs import BuildPrograms
 from tqforge.verify.session import Session, Target
 from tqforge.verify.settings import Settings
 
@@ -60,8 +63,8 @@ def _run(ctx: Context, settings: Settings, where: Where) -> int:
     started = datetime.now(UTC)
     target = replace(
         _target(ctx, where),
-        beside=where.beside and where.beside.absolute(),
-        fills=where.fills and where.fills.absolute(),
+        compare_with=where.beside and where.beside.absolute(),
+        cache_dir=where.fills and where.fills.absolute(),
     )
     settings = replace(settings, threads=settings.threads or _threads())
     top = (where.out or ctx.workspace.runs / started.strftime("%Y%m%dT%H%M%SZ")).absolute()
@@ -110,7 +113,6 @@ def _verify(ctx: Context, settings: Settings, target: Target, subject: _Subject,
         facts=subject.facts,
         folder=subject.folder,
         model_sha256=subject.sha256,
-        fills=target.fills,
     )
 
     def keep(stages: list[Stage]) -> Report:
@@ -132,7 +134,7 @@ def _verify(ctx: Context, settings: Settings, target: Target, subject: _Subject,
     if outcome.error:
         ctx.out.problem(outcome.error)
         return int(outcome.error.code)
-    good = report.status in (Status.PASSED, Status.DEFERRED)
+    good = report.status in (StageStatus.PASSED, StageStatus.SKIPPED)
     return int(ExitCode.OK if good else ExitCode.CHECK_FAILED)
 
 
@@ -153,14 +155,14 @@ def _target(ctx: Context, where: Where) -> Target:
     base = load_base(where.base)
     bindings = where.bindings or ctx.workspace.bindings(base.name)
     if where.library is not None:
-        keys = BuildKeys(
+        provenance = BuildProvenance(
             base=base.name, commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
         )
         named = where.library.absolute()
-        return Target(library=named, bindings=bindings.absolute(), keys=keys, gpu=bool(where.metal))
+        return Target(library=named, bindings=bindings.absolute(), provenance=provenance, gpu=bool(where.metal))
     built = builder.find(ctx, base.name, metal=where.metal)
     stamp = built.stamp
-    keys = BuildKeys(
+    provenance = BuildProvenance(
         base=stamp.base,
         commit=stamp.commit,
         tree=stamp.tree,
@@ -174,10 +176,10 @@ def _target(ctx: Context, where: Where) -> Target:
     return Target(
         library=built.bin,
         bindings=bindings,
-        keys=keys,
+        provenance=provenance,
         gpu=stamp.metal,
         checkout=ctx.workspace.checkout(base.name),
-        workshop=Workshop(ctx, built),
+        programs=BuildPrograms(ctx, built),
     )
 
 

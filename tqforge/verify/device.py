@@ -10,8 +10,8 @@ from pathlib import Path
 from tqforge.adapters import toolchain
 from tqforge.build import metal_emulator
 from tqforge.core import emulator
-from tqforge.verify.programs import Workshop
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.programs import BuildPrograms
+from tqforge.verify.session import Session, SkippedError
 
 NAME = emulator.DEVICE
 _NO_BUILD = "the library was given by its path: neither its source nor its test programs are known"
@@ -38,11 +38,11 @@ class Device:
         return emulator.environment(self.folder, variant, report) if self.folder else {}
 
 
-def workshop(session: Session) -> Workshop:
-    """Return the programs of the build under test. Raises DeferredError for a library given by its path."""
-    if session.target.workshop is None:
-        raise DeferredError(_NO_BUILD, "Leave --library out to verify the build of `tqforge build`.")
-    return session.target.workshop
+def programs(session: Session) -> BuildPrograms:
+    """Return the programs of the build under test. Raises SkippedError for a library given by its path."""
+    if session.target.programs is None:
+        raise SkippedError(_NO_BUILD, "Leave --library out to verify the build of `tqforge build`.")
+    return session.target.programs
 
 
 def why_none(session: Session, system: str) -> tuple[str, str]:
@@ -63,11 +63,11 @@ def emulator_title(environment: Mapping[str, str]) -> str:
 
 
 def find(session: Session) -> Device:
-    """Return this machine's device, building the emulator if needed. Raises DeferredError if there is none."""
-    shop = workshop(session)
+    """Return this machine's device, building the emulator if needed. Raises SkippedError if there is none."""
+    shop = programs(session)
     reason, remedy = why_none(session, toolchain.host().system)
     if reason:
-        raise DeferredError(reason, remedy)
+        raise SkippedError(reason, remedy)
     if session.target.gpu:
         return Device(title="Metal")
     return Device(

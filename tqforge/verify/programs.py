@@ -16,14 +16,14 @@ from tqforge.errors import CheckoutError
 
 
 @dataclass(frozen=True)
-class Workshop:
-    """The caller holds the workspace lock."""
+class BuildPrograms:
+    """Programs of a build that are compiled on request. The caller holds the workspace lock."""
 
     ctx: Context
     built: Built
 
     def program(self, name: str) -> Path:
-        """A program of the build. Raises BuildError, and CheckoutError when the build's source has changed since."""
+        """Build a program. Raises BuildError, or CheckoutError if the source has changed since the build."""
         self._same_source()
         builder.ensure_targets(self.ctx, self.built, [name])  # one that is there may be of an earlier tree
         return self.built.bin / name
@@ -59,7 +59,7 @@ class Workshop:
         self.ctx.out.tell(f"  compiling the Metal emulator, a few minutes, because {why}")
 
     def _same_source(self) -> None:
-        """Raises CheckoutError when the checkout is no longer what was built: the parts would not fit together."""
+        """Raise CheckoutError if the checkout is no longer what was built."""
         repository = Repository(Path(self.built.stamp.checkout))
         if repository.tree("HEAD") != self.built.stamp.tree or repository.changes():
             raise CheckoutError(

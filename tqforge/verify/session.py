@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tqforge.adapters.console import Meter, Output
 from tqforge.adapters.gguf_io import ModelFacts
-from tqforge.adapters.llama.client import Child, search_path
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import BuildKeys, Stage
+from tqforge.adapters.llama.api.messages import Reply, Request
+from tqforge.adapters.llama.api.model import ContextSpec, LoadModel, ModelReport, Tokenize
+from tqforge.adapters.llama.client import Child, Tick, search_path
+from tqforge.core.pair import Pair
+from tqforge.report.schema.provenance import BuildProvenance
+from tqforge.report.schema.stages import Stage
 from tqforge.verify.pairs import check_pair
-from tqforge.verify.programs import Workshop
+from tqforge.verify.programs import BuildPrograms
 from tqforge.verify.settings import N_BATCH, Settings
 
 
-class DeferredError(Exception):
+class SkippedError(Exception):
     """A stage cannot run here, for this reason; nothing is wrong."""
 
     def __init__(self, reason: str, remedy: str = "") -> None:
@@ -32,53 +34,60 @@ class Target:
 
     library: Path
     bindings: Path
-    keys: BuildKeys
+    provenance: BuildProvenance
     gpu: bool
     checkout: Path | None = None
     expected_tree: str | None = None
-    workshop: Workshop | None = None  # makes further parts of the build; None for a library given by its path
-    beside: Path | None = None  # the library folder of another build that takes its turns in stage speed
-    fills: Path | None = None  # folder where stage speed keeps filled caches
+    programs: BuildPrograms | None = None  # makes further parts of the build; None for a library given by its path
+    compare_with: Path | None = None  # library folder of a second build that stage speed measures too
+    cache_dir: Path | None = None  # folder where stage speed keeps snapshots of filled caches
 
 
-@dataclass(kw_only=True)
 class Session:
-    """One run. Stages ask it for a living child; one that died is replaced at the next question."""
+    """One run over one model. A child process that died is replaced when a stage asks for the next one.
 
-    out: Output
-    target: Target
-    settings: Settings
-    facts: ModelFacts
-    folder: Path
-    model_sha256: str = ""
-    env: dict[str, str | None] = field(default_factory=dict)
-    fills: Path | None = None
-    _child: Child | None = None
-    _model: dict[str, Any] = field(default_factory=dict)
-    _children: int = 0
-    _on_partial: Callable[[Stage], None] | None = None
+    facts: the model file. folder: receives logs and temporary files. env: changes to the child's environment.
+    """
+
+    def __init__(
+        self,
+        *,
+        out: Output,
+        target: Target,
+        settings: Settings,
+        facts: ModelFacts,
+        folder: Path,
+        model_sha256: str = "",
+        env: dict[str, str | None] | None = None,
+    ) -> None:
+        self.out, self.target, self.settings = out, target, settings
+        self.facts, self.folder, self.model_sha256 = facts, folder, model_sha256
+        self._env = env or {}
+        self._child: Child | None = None
+        self._model: ModelReport | None = None
+        self._children = 0
+        self._on_partial: Callable[[Stage], None] | None = None
 
     def child(self, stage: str) -> Child:
-        """The child with its library loaded, named for what it is used for."""
+        """Return a child process with the library loaded; `stage` is named in its errors."""
         if self._child is None or not self._child.alive:
             self._children += 1
             log = self.folder / f"llama-{self._children}.log"
-            self._model = {}
+            self._model = None
             moved = {} if self.target.checkout else search_path(self.target.library)  # given by its path
-            env = {**moved, **self.env}
+            env = {**moved, **self._env}
             self._child = Child(library=self.target.library, bindings=self.target.bindings, log=log, env=env)
         self._child.stage = stage
         return self._child
 
     def model(self, stage: str) -> Child:
-        """The child with the model loaded too. All pairs of the run are checked before that."""
+        """Return a child process with the model loaded; all pairs of the run are checked before that."""
         child = self.child(stage)
-        if not self._model:
+        if self._model is None:
             for pair in self.settings.with_control:
-                check_pair(pair, self.facts, self.blocks(child))
-            layers = self.gpu_layers
-            args = {"path": str(self.facts.path), "gpu_layers": layers}
-            self._model = child.call("model", args, timeout=self.settings.timeout)
+                check_pair(pair, self.facts, child.loaded.blocks())
+            request = LoadModel(path=self.facts.path, gpu_layers=self.gpu_layers)
+            self._model = child.ask(request, timeout=self.settings.timeout)
         return child
 
     @property
@@ -86,26 +95,22 @@ class Session:
         return self.settings.gpu_layers if self.target.gpu else 0
 
     @property
-    def model_says(self) -> dict[str, Any]:
+    def model_report(self) -> ModelReport:
+        """What the library says about the loaded model. Call `model` first."""
+        assert self._model is not None
         return self._model
 
-    @staticmethod
-    def blocks(child: Child) -> dict[str, int]:
-        """Block size by type name, from the loaded library."""
-        return {info["name"]: int(info["block"]) for info in child.loaded["types"]}
+    def context(self, pair: Pair, n_ctx: int, *, n_batch: int = N_BATCH, **more: bool) -> ContextSpec:
+        """Return the parameters of a context; only the types differ between pairs."""
+        return ContextSpec(k=pair.k, v=pair.v, n_ctx=n_ctx, n_batch=n_batch, threads=self.settings.threads, **more)
 
-    @staticmethod
-    def sizes(child: Child) -> dict[str, tuple[int, int]]:
-        """(values, bytes) of a block by type name, from the loaded library."""
-        return {info["name"]: (int(info["block"]), int(info["bytes"])) for info in child.loaded["types"]}
-
-    def context(self, pair: Pair, n_ctx: int) -> dict[str, Any]:
-        """The arguments of a context; equal for all pairs but for the types."""
-        return {"k": pair.k, "v": pair.v, "n_ctx": n_ctx, "n_batch": N_BATCH, "threads": self.settings.threads}
+    def ask(self, child: Child, request: Request[Reply], tick: Tick | None = None) -> Reply:
+        """Return the reply to a request within the time limit of the settings."""
+        return child.ask(request, timeout=self.settings.timeout, tick=tick)
 
     def tokenize(self, child: Child, texts: Sequence[str], *, special: bool = False) -> list[list[int]]:
-        reply = child.call("tokenize", {"texts": list(texts), "special": special}, timeout=self.settings.timeout)
-        return [list(tokens) for tokens in reply["tokens"]]
+        reply = self.ask(child, Tokenize(texts=tuple(texts), special=special))
+        return [list(tokens) for tokens in reply.tokens]
 
     @contextmanager
     def meter(self, title: str, total: float) -> Iterator[Meter]:
@@ -113,7 +118,7 @@ class Session:
             yield meter
 
     def partial(self, stage: Stage) -> None:
-        """Hand over what a long stage has so far: an interrupted run still reports it."""
+        """Record what a long stage has so far, so that an interrupted run still reports it."""
         if self._on_partial:
             self._on_partial(stage)
 
@@ -127,5 +132,5 @@ class Session:
 
 
 def padded(n_ctx: int) -> int:
-    """llama.cpp rounds a context up to 256 cells; ask for what it gives."""
+    """Return the context size that llama.cpp makes of this one: a multiple of 256 cells."""
     return -(-n_ctx // 256) * 256

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tqforge.build.compiler_log import Failure, Step, first_error, step
+from tqforge.build.compiler_log import BuildFailure, Step, first_error, step
 
 LOGS = Path(__file__).parents[2] / "data" / "buildlogs"
 
@@ -60,7 +60,7 @@ def test_undefined_symbol_of_apples_linker_is_named() -> None:
 
 
 def test_a_silent_failure_is_not_invented() -> None:
-    assert first_error("") == Failure("It ended without a word.")
+    assert first_error("") == BuildFailure("It ended without a word.")
     assert first_error("a\nlast words\n\n").what == "last words"
 
 

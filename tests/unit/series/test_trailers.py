@@ -15,8 +15,8 @@ INVALID: dict[str, tuple[dict[str, str | None], str]] = {
     "no why": ({"Why": None}, "'Why:' is missing"),
     "no status": ({"Upstream-Status": None}, "'Upstream-Status:' is missing"),
     "no guard": ({"Guard": None}, "'Guard:' is missing"),
-    "other name": ({"Patch-Name": "c"}, "does not agree with the file name a-b.patch"),
-    "big letters": ({"Patch-Name": "A B"}, "use small letters"),
+    "other name": ({"Patch-Name": "c"}, "does not match the file name a-b.patch"),
+    "big letters": ({"Patch-Name": "A B"}, "use lower-case letters"),
     "short why": ({"Why": "bug"}, "one sentence"),
     "unknown status": ({"Upstream-Status": "Soon"}, "use Pending, Submitted"),
     "submitted nowhere": ({"Upstream-Status": "Submitted"}, "Submitted must say where"),
@@ -42,7 +42,7 @@ def test_invalid_trailers_give_one_message(name: str) -> None:
 def test_good_trailers() -> None:
     assert problems(GOOD, "a-b") == []
     assert problems([*GOOD, ("Guard", "metal-emulator cpy --type tq3_0")], "a-b") == []
-    assert problems([*GOOD, ("Why", "again and again")], "a-b") == ["'Why:' is there 2 times"]
+    assert problems([*GOOD, ("Why", "again and again")], "a-b") == ["'Why:' occurs 2 times"]
     assert Status.parse("Merged [upstream, 2026]").about == "upstream, 2026"
     assert str(Guard.parse("test-backend-ops test  -o SET_ROWS")) == "test-backend-ops test -o SET_ROWS"
     assert Guard.parse("metal-emulator cpy").on_metal_emulator

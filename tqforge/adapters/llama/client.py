@@ -1,25 +1,27 @@
-"""The parent's side of the child: requests with a time limit, and a name for every way to die."""
+"""The parent's side of the child process: requests with a time limit, and a clear error for every way to die."""
 
 from __future__ import annotations
 
 import os
 import queue
-import signal
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import cast
 
 from tqforge.adapters import proc
 from tqforge.adapters.llama import protocol
+from tqforge.adapters.llama.api import model
+from tqforge.adapters.llama.api.messages import Reply, Request
 from tqforge.errors import CrashError, TqforgeError
 
 Tick = Callable[[int], None]
 WORKER = "tqforge.adapters.llama.child.worker"
 _LOG_TAIL = 4000
+_LOAD_TIMEOUT = 120.0
 _REMEDIES = {
     "SIGILL": "The library uses instructions this machine does not run: `tqforge build --portable`.",
     "SIGKILL": "The system ended it, most likely for memory: choose a shorter length or a smaller model.",
@@ -28,7 +30,10 @@ _REMEDIES = {
 
 
 class Child:
-    """A running worker. Use it as a context manager; a dead one raises CrashError on every further call."""
+    """A running worker. Use it as a context manager; a dead one raises CrashError on every further request.
+
+    library, bindings: folders. log: receives standard error. backend: the file of a further backend and its device.
+    """
 
     def __init__(
         self,
@@ -41,22 +46,20 @@ class Child:
     ) -> None:
         self.log = log
         self.stage = "load"
-        paths = [str(bindings), os.environ.get("PYTHONPATH", "")]
         changes: dict[str, str | None] = {
-            "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+            "PYTHONPATH": os.pathsep.join(_import_path(bindings)),
             "LLAMA_CPP_LIB_PATH": str(library),
             **(env or {}),
         }
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._process = proc.spawn(
-            [sys.executable, "-m", "tqforge.adapters.llama.child.worker"], env=changes, stderr=log
-        )
+        # -P: Python files in the user's folder must not shadow ours or run at all
+        self._process = proc.spawn([sys.executable, "-P", "-m", WORKER], env=changes, stderr=log)
         self._replies: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._count = 0
-        self.busy = False
         threading.Thread(target=self._read, daemon=True).start()
-        more = {"backend": str(backend[0]), "device": backend[1]} if backend else {}
-        self.loaded = self.call("load", {"library": str(library), "bindings": str(bindings), **more}, timeout=120)
+        file, device = backend or (None, "")
+        load = model.Load(library=library, bindings=bindings, backend=file, device=device)
+        self.loaded = self.ask(load, timeout=_LOAD_TIMEOUT)
 
     def __enter__(self) -> Child:
         return self
@@ -75,7 +78,7 @@ class Child:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End the child; it is asked first."""
+        """End the child: close its input, then stop it if it goes on."""
         with suppress(OSError):
             if self._process.stdin:
                 self._process.stdin.close()
@@ -84,42 +87,38 @@ class Child:
         except Exception:
             proc.stop(self._process)
 
-    def call(self, op: str, args: dict[str, Any], *, timeout: float, tick: Tick | None = None) -> dict[str, Any]:
-        """One operation. Raises what the child raised, CrashError when it died or did not answer in time."""
-        self._count += 1
-        self.busy = True
-        try:
-            return self._exchange(op, args, timeout, tick)
-        finally:
-            self.busy = False
+    def ask(self, request: Request[Reply], *, timeout: float, tick: Tick | None = None) -> Reply:
+        """Return the reply to a request; `tick` receives progress in tokens.
 
-    def _exchange(self, op: str, args: dict[str, Any], timeout: float, tick: Tick | None) -> dict[str, Any]:
+        Raises what the child raised, and CrashError when it died or did not answer within `timeout` seconds.
+        """
+        self._count += 1
+        name = type(request).__name__
         try:
             assert self._process.stdin is not None
-            self._process.stdin.write(protocol.encode({"id": self._count, "op": op, "args": args}) + "\n")
+            self._process.stdin.write(protocol.request_line(self._count, request) + "\n")
             self._process.stdin.flush()
         except OSError:
-            raise self._death(op) from None
+            raise self._death(name) from None
         while True:
             try:
                 line = self._replies.get(timeout=timeout)
             except queue.Empty:
                 proc.stop(self._process)
                 raise CrashError(
-                    f"llama.cpp did not answer within {timeout:g} s (stage {self.stage}, {op}).", where=str(self.log)
+                    f"llama.cpp did not answer within {timeout:g} s (stage {self.stage}, {name}).", where=str(self.log)
                 ) from None
             if line is None:
-                raise self._death(op)
-            message = protocol.decode(line)
-            if message["id"] != self._count:
+                raise self._death(name)
+            message = protocol.ReplyLine.model_validate_json(line)
+            if message.id != self._count:
                 continue
-            if "done" in message:
-                if tick:
-                    tick(int(message["done"]))
-            elif "error" in message:
-                raise protocol.to_error(message["error"])
-            else:
-                return dict(message["ok"])
+            if message.error is not None:
+                raise protocol.to_error(message.error)
+            if message.ok is not None:
+                return cast("Reply", protocol.read_reply(request, message.ok))
+            if tick and message.done is not None:
+                tick(message.done)
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -130,34 +129,32 @@ class Child:
     def _death(self, op: str) -> TqforgeError:
         self._replies.put(None)  # a further call finds it dead as well
         code = self._process.wait()
-        name = _signal_name(code)
+        name = proc.signal_name(code)
         how = f"died of {name}" if name else f"ended with exit status {code}"
         return CrashError(
-            f"The llama.cpp child process {how} in stage {self.stage} ({op}).{_last_words(self.log)}",
+            f"The llama.cpp child process {how} in stage {self.stage} ({op}).{_last_error(self.log)}",
             signal=name,
             where=str(self.log),
             remedy=_REMEDIES.get(name, "The log at that path holds what it wrote."),
         )
 
 
+def _import_path(bindings: Path) -> list[str]:
+    """Return the bindings and the user's own PYTHONPATH, without entries that stand for the current folder."""
+    own = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [str(bindings), *(str(Path(path).absolute()) for path in own if path not in ("", "."))]
+
+
 def search_path(folder: Path) -> dict[str, str | None]:
-    """Lets a library find its parts in its own folder, whatever path was written into it where it was built."""
+    """Return variables that let a library find its parts in its own folder, whatever path was linked into it."""
     return {name: str(folder) for name in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")}
 
 
-def _signal_name(code: int) -> str:
-    if code >= 0:
-        return ""
-    with suppress(ValueError):
-        return signal.Signals(-code).name
-    return f"signal {-code}"
-
-
-def _last_words(log: Path) -> str:
-    """The assertion or error line that native code left, when there is one."""
+def _last_error(log: Path) -> str:
+    """Return the last assertion or error line in the log, if there is one."""
     with suppress(OSError):
         lines = log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:].splitlines()
         telling = [line.strip() for line in lines if "GGML_ASSERT" in line or "GGML_ABORT" in line or "error:" in line]
         if telling:
-            return f" It said: {telling[-1]}"
+            return f" Last message: {telling[-1]}"
     return ""

@@ -1,45 +1,104 @@
-"""What parent and child say to each other: one JSON object per line.
+"""The lines between parent and child process: one JSON object each.
 
-Request  {"id": 1, "op": "generate", "args": {...}}
+Request  {"id": 1, "op": "Generate", "args": {...}}
 Progress {"id": 1, "done": 512}
 Reply    {"id": 1, "ok": {...}}  or  {"id": 1, "error": {"class": "LoadError", "what": ..., ...}}
-
-Arrays longer than a prompt travel through `.npy` files, never through the pipe.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from tqforge import errors
-from tqforge.errors import TqforgeError
+from tqforge.adapters.llama.api import cache, measure, model
+from tqforge.adapters.llama.api.messages import Message, Request, reply_type
+from tqforge.errors import CrashError, TqforgeError
 
-Message = dict[str, Any]
-
-
-def encode(message: Message) -> str:
-    """One line, without the line end. NaN is refused: it has no place in JSON."""
-    return json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def decode(line: str) -> Message:
-    """The object of one line. Raises ValueError for anything else."""
-    message = json.loads(line)
-    if not isinstance(message, dict):
-        raise ValueError(f"not a message: {line[:80]!r}")
-    return message
+#: Every request by the name it has on the pipe.
+REQUESTS: dict[str, type[Request[Any]]] = {
+    kind.__name__: kind
+    for module in (model, cache, measure)
+    for name, kind in vars(module).items()
+    if isinstance(kind, type) and issubclass(kind, Request) and kind.__module__ == module.__name__ and "[" not in name
+}
 
 
-def error_message(error: BaseException) -> Message:
-    """An exception as the `error` of a reply."""
-    if isinstance(error, TqforgeError):
-        return error.to_json()
-    return TqforgeError(f"{type(error).__name__}: {error}", where="the llama.cpp child process").to_json()
+class ErrorRecord(BaseModel):
+    """An exception as it crosses the pipe."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    what: str
+    where: str = ""
+    remedy: str = ""
+    signal: str = ""
 
 
-def to_error(message: Message) -> TqforgeError:
-    """The exception that `error_message` described."""
+class RequestLine(Message):
+    id: int
+    op: str
+    args: dict[str, Any]
+
+
+class ReplyLine(Message):
+    """Exactly one of `done`, `ok` and `error` is set."""
+
+    id: int
+    done: int | None = None
+    ok: dict[str, Any] | None = None
+    error: ErrorRecord | None = None
+
+
+def request_line(number: int, request: Request[Any]) -> str:
+    """Return a request as one line without its end."""
+    line = RequestLine(id=number, op=type(request).__name__, args=request.model_dump(mode="json"))
+    return line.model_dump_json()
+
+
+def read_request(line: RequestLine) -> Request[Any]:
+    """Return the request of a line. Raises ValueError for an unknown operation or wrong arguments."""
+    kind = REQUESTS.get(line.op)
+    if kind is None:
+        raise ValueError(f"unknown operation {line.op!r}")
+    return kind.model_validate(line.args)
+
+
+def reply_line(number: int, reply: Message) -> str:
+    """Return a reply as one line. Raises ValueError for numbers that are not finite."""
+    ok = type(reply).model_validate(reply.model_dump())  # `model_construct` and NaN do not get through
+    return ReplyLine(id=number, ok=ok.model_dump(mode="json")).model_dump_json()
+
+
+def progress_line(number: int, done: int) -> str:
+    return ReplyLine(id=number, done=done).model_dump_json()
+
+
+def error_line(number: int, error: BaseException) -> str:
+    return ReplyLine(id=number, error=to_record(error)).model_dump_json()
+
+
+def read_reply(request: Request[Any], content: dict[str, Any]) -> Message:
+    """Return the reply to a request. Raises ValueError when it is not of the type that the request names."""
+    return reply_type(type(request)).model_validate(content)
+
+
+def to_record(error: BaseException) -> ErrorRecord:
+    """Return an exception as a record; one that is not ours becomes a TqforgeError with its class in the text."""
+    if not isinstance(error, TqforgeError):
+        error = TqforgeError(f"{type(error).__name__}: {error}", where="the llama.cpp child process")
+    signal = error.signal if isinstance(error, CrashError) else ""
+    return ErrorRecord(
+        name=type(error).__name__, what=error.what, where=error.where, remedy=error.remedy, signal=signal
+    )
+
+
+def to_error(record: ErrorRecord) -> TqforgeError:
+    """Return the exception that a record describes."""
     kinds = {kind.__name__: kind for kind in errors.error_classes()}
-    kind = kinds.get(str(message.get("class")), TqforgeError)
-    return kind(str(message["what"]), where=str(message.get("where", "")), remedy=str(message.get("remedy", "")))
+    kind = kinds.get(record.name, TqforgeError)
+    if kind is CrashError:
+        return CrashError(record.what, signal=record.signal, where=record.where, remedy=record.remedy)
+    return kind(record.what, where=record.where, remedy=record.remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -57,16 +58,17 @@ def register(app: typer.Typer) -> None:
         from tqforge.commands import verify as command
         from tqforge.verify import settings
 
-        chosen = settings.customized(
-            settings.FULL,
+        profile = settings.FULL
+        chosen = replace(
+            profile,
             stages=("speed",),
             pairs=settings.parse_pairs(pairs) if pairs else settings.DEFAULT_PAIRS,
-            speed_depths=settings.parse_fills(depths) if depths else None,
-            speed_prefill=prefill,
-            speed_decode=decode,
-            speed_rounds=rounds,
+            speed_depths=settings.parse_fills(depths) if depths else profile.speed_depths,
+            speed_prefill=prefill or profile.speed_prefill,
+            speed_decode=decode or profile.speed_decode,
+            speed_rounds=rounds or profile.speed_rounds,
             speed_llama_bench=llama_bench,
-            threads=threads,
+            threads=threads or 0,
         )
         where = command.Where(
             base=base,
@@ -78,4 +80,4 @@ def register(app: typer.Typer) -> None:
             beside=beside,
             fills=fills,
         )
-        finish(command.run(context_of(ctx, json=json), chosen, where))
+        finish(command.run(context_of(ctx, json=json), settings.labelled(profile, chosen), where))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -20,9 +21,9 @@ from tqforge.cli.options import (
 
 
 def _complete_stage(incomplete: str) -> list[str]:
-    from tqforge.verify.settings import STAGES
+    from tqforge.verify.registry import NAMES
 
-    return [name for name in STAGES if name.startswith(incomplete)]
+    return [name for name in NAMES if name.startswith(incomplete)]
 
 
 def register(app: typer.Typer) -> None:
@@ -67,22 +68,23 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """Prove what the built library does, and say which pair to take: memory, needles, quality and more."""
         from tqforge.commands import verify as command
-        from tqforge.verify import settings
+        from tqforge.verify import registry, settings
 
-        chosen = settings.customized(
-            settings.FULL if full else settings.QUICK,
-            pairs=settings.parse_pairs(pairs) if pairs else None,
-            lengths=settings.parse_lengths(lengths) if lengths else None,
-            depths=settings.parse_depths(depths) if depths else None,
-            seeds=tuple(range(seeds)) if seeds else None,
-            quality_prefixes=settings.parse_prefixes(prefixes) if prefixes else None,
-            rotations=rotations,
-            budgets=tuple(settings.parse_size(size) for size in budget) if budget else None,
+        profile = settings.FULL if full else settings.QUICK
+        chosen = replace(
+            profile,
+            pairs=settings.parse_pairs(pairs) if pairs else profile.pairs,
+            lengths=settings.parse_lengths(lengths) if lengths else profile.lengths,
+            depths=settings.parse_depths(depths) if depths else profile.depths,
+            seeds=tuple(range(seeds)) if seeds else profile.seeds,
+            quality_prefixes=settings.parse_prefixes(prefixes) if prefixes else profile.quality_prefixes,
+            rotations=profile.rotations if rotations is None else rotations,
+            budgets=tuple(settings.parse_size(size) for size in budget or ()),
             plan_context=settings.parse_lengths(context)[-1] if context else None,
-            stages=settings.choose_stages(stage) if stage else None,
-            threads=threads,
+            stages=registry.choose(stage or (), full=full),
+            threads=threads or 0,
         )
         where = command.Where(
             base=base, models=tuple(model or ()), metal=metal, library=library, bindings=bindings, out=out
         )
-        finish(command.run(context_of(ctx, json=json), chosen, where))
+        finish(command.run(context_of(ctx, json=json), settings.labelled(profile, chosen), where))

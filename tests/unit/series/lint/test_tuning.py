@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from test_lint import KERNELS, findings, patched
+from lint_series import KERNELS, findings, patched
 
 from tqforge.series.lint import kernels
-from tqforge.series.lint.supports_op.parser import CError
+from tqforge.series.lint.supports_op.syntax import CError
 from tqforge.series.lint.supports_op.tuning import Variants
 
 TUNING = """
@@ -83,7 +83,7 @@ def test_what_cannot_be_read_is_an_error(old: str, new: str) -> None:
 
 
 def test_a_dispatch_that_chooses_by_something_else_is_an_error() -> None:
-    with pytest.raises(CError, match="does not ask fa_vec_pick"):
+    with pytest.raises(CError, match="does not call fa_vec_pick"):
         Variants(TUNING, "")
 
 

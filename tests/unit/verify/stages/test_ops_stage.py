@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from tqforge.report.schema.report import Status
+from tqforge.report.judge import statuses
+from tqforge.report.render.sentences.reasons import reasons
+from tqforge.report.schema.base import StageStatus
 from tqforge.verify import device, emulator_report
 from tqforge.verify.stages.ops import backend_ops
 from tqforge.verify.stages.ops import stage as ops
@@ -70,20 +72,21 @@ def good(**changes: object) -> Said:
 def test_what_makes_a_run_fail(said: Said, how: str, dispatches: int, word: str) -> None:
     fine = backend_ops.row(JOB, "CPU", good(), "", dispatches=None, seconds=1)
     row = backend_ops.row(JOB, "Metal emulator", said, how, dispatches=dispatches, seconds=1)
-    assert ops.verdict([fine]) == (Status.PASSED, "")
-    status, reason = ops.verdict([fine, row])
-    assert status is Status.FAILED
-    assert word in reason
-    assert ops.verdict([])[0] is Status.INCONCLUSIVE
+    assert statuses.ops(ops._stage([fine], "", "")) == statuses.PASSED
+    verdict = statuses.ops(ops._stage([fine, row], "", ""))
+    assert verdict.status is StageStatus.FAILED
+    assert word in reasons(verdict.reasons)
 
 
-def test_without_a_device_the_cpu_part_is_kept_and_the_stage_deferred() -> None:
+def test_without_a_device_the_cpu_part_is_kept_and_the_stage_skipped() -> None:
     fine = backend_ops.row(JOB, "CPU", good(), "", dispatches=None, seconds=1)
-    stage = ops._stage([fine], "the Metal emulator needs clang++-19", "Install it.")
-    assert (stage.status, stage.remedy, len(stage.rows)) == (Status.DEFERRED, "Install it.", 1)
-    assert "clang++-19" in stage.reason
+    stage = ops._stage([fine], "the emulator needs clang++-19", "Install it.")
+    verdict = statuses.ops(stage)
+    assert (verdict.status, stage.remedy, len(stage.rows)) == (StageStatus.SKIPPED, "Install it.", 1)
+    assert "clang++-19" in reasons(verdict.reasons)
+    assert "clang++-19" in stage.notes[1]
     wrong = backend_ops.row(JOB, "CPU", good(failed=1), "", dispatches=None, seconds=1)
-    assert ops._stage([wrong], "no clang", "Install it.").status is Status.FAILED
+    assert statuses.ops(ops._stage([wrong], "no clang", "Install it.")).status is StageStatus.FAILED
 
 
 def test_the_plan_asks_for_every_op_of_the_type_and_of_a_stock_type() -> None:
@@ -101,7 +104,7 @@ def test_the_plan_asks_for_every_op_of_the_type_and_of_a_stock_type() -> None:
     assert not re.search(whole["q4_0/q4_0"], CASE.replace("tq3_0", "q4_0").replace("hsk=64", "hsk=96"))
 
 
-def test_errors_of_the_emulators_own_cases() -> None:
+def test_errors_of_the_hosts_own_cases() -> None:
     text = (
         "ok   vec q4_0/q4_0 dk 128 dv 128 kv 1024, no mask          nmse 3.00e-07 (limit 5e-04)   0.01 s \n"
         "FAIL matrix q4_0/q4_0 dk 128, nan                           nmse 1.00e-03 (limit 5e-04)   0.01 s bad\n"

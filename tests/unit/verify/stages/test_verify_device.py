@@ -15,7 +15,7 @@ from tqforge.build import metal_emulator
 from tqforge.core.values import Tool
 from tqforge.verify import device
 from tqforge.verify.device import Device
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.stages.device import trace
 
 
@@ -56,14 +56,14 @@ def test_what_the_emulator_needs(
 
 
 def test_a_library_given_by_its_path_is_put_off(session: Session) -> None:
-    with pytest.raises(DeferredError) as caught:
+    with pytest.raises(SkippedError) as caught:
         device.find(session)
     assert "--library" in caught.value.remedy
 
 
 def test_a_large_model_is_put_off_before_anything_is_made(session: Session) -> None:
     session.facts = replace(session.facts, size=8 << 30)
-    with pytest.raises(DeferredError) as caught:
+    with pytest.raises(SkippedError) as caught:
         trace.f16_copy(session)
     assert "8192 MiB" in caught.value.reason
 

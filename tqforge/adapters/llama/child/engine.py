@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tqforge.adapters.llama.api.model import ContextSpec, ModelReport
 from tqforge.adapters.llama.child.native import Native
 from tqforge.adapters.llama.child.trace import buffers
 from tqforge.errors import CacheTypeError, ContextLengthError, LoadError, ModelError
@@ -20,21 +21,6 @@ from tqforge.errors import CacheTypeError, ContextLengthError, LoadError, ModelE
 Tokens = list[int]
 Tick = Callable[[int], None]
 _NO_ROTATION = "LLAMA_ATTN_ROT_DISABLE"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContextSpec:
-    """What a context is made of. The batch sizes are fixed: greedy answers depend on them."""
-
-    k: str
-    v: str
-    n_ctx: int
-    n_batch: int = 512
-    threads: int = 2
-    flash_attention: bool = True
-    rotate: bool = True  # False: llama.cpp does not rotate the K and V of its own quantized types
-    swa_full: bool = True  # False: layers with a sliding window keep that window alone, as llama-server has it
-    offload: bool = True  # what a device could do faster is given to it
 
 
 @dataclass
@@ -66,17 +52,17 @@ class Engine:
         self._spec: ContextSpec | None = None
         self._used = 0
 
-    def facts(self) -> dict[str, Any]:
-        """What the library says about the model."""
+    def report(self) -> ModelReport:
+        """Return what the library says about the model."""
         api = self._api
-        return {
-            "n_vocab": self.n_vocab,
-            "n_ctx_train": api.llama_model_n_ctx_train(self._model),
-            "n_swa": api.llama_model_n_swa(self._model),
-            "recurrent": bool(api.llama_model_is_recurrent(self._model) or api.llama_model_is_hybrid(self._model)),
-            "adds_bos": bool(api.llama_vocab_get_add_bos(self._vocab)),
-            "weights": self._weights,
-        }
+        return ModelReport(
+            n_vocab=self.n_vocab,
+            n_ctx_train=api.llama_model_n_ctx_train(self._model),
+            n_swa=api.llama_model_n_swa(self._model),
+            recurrent=bool(api.llama_model_is_recurrent(self._model) or api.llama_model_is_hybrid(self._model)),
+            adds_bos=bool(api.llama_vocab_get_add_bos(self._vocab)),
+            weights=self._weights,
+        )
 
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> Tokens:
         raw = text.encode()

@@ -10,10 +10,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tqforge.adapters.llama.api.model import DeviceInfo, TypeInfo
 from tqforge.adapters.llama.child import symbols
 from tqforge.errors import CacheTypeError, LoadError
 
@@ -22,17 +22,6 @@ _LOG_LINES = 4000
 _GPU_TYPES = (1, 2)  # GGML_BACKEND_DEVICE_TYPE_GPU, _IGPU
 _DEBUG = 1  # GGML_LOG_LEVEL_DEBUG
 _ROTATION = re.compile(r"attn_rot_([kv]) = (\d+)")
-
-
-@dataclass(frozen=True)
-class TypeInfo:
-    """A ggml type as the loaded library describes it."""
-
-    name: str
-    id: int
-    block: int
-    bytes: int
-    quantized: bool
 
 
 class Log:
@@ -93,15 +82,15 @@ class Native:
             )
         return info.id
 
-    def devices(self) -> list[dict[str, Any]]:
-        """The backend devices: name, whether it is a GPU, and its memory in bytes (with Metal: the working set)."""
+    def devices(self) -> list[DeviceInfo]:
+        """Return the backend devices."""
         found = []
         for index in range(self.ggml.ggml_backend_dev_count()):
             device, free, total = self.ggml.ggml_backend_dev_get(index), ctypes.c_size_t(), ctypes.c_size_t()
             self.ggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(total))
             gpu = self.ggml.ggml_backend_dev_type(device) in _GPU_TYPES
             name = self.ggml.ggml_backend_dev_name(device).decode("utf-8", "replace")
-            found.append({"name": name, "gpu": gpu, "free": free.value, "total": total.value})
+            found.append(DeviceInfo(name=name, gpu=gpu, free=free.value, total=total.value))
         return found
 
     def _read_types(self) -> Iterator[TypeInfo]:
@@ -111,7 +100,8 @@ class Native:
             if raw and size:
                 name = raw.decode("ascii", "replace")
                 quantized = self.ggml.ggml_is_quantized(number)
-                yield TypeInfo(name, number, self.ggml.ggml_blck_size(number), size, quantized)
+                block = self.ggml.ggml_blck_size(number)
+                yield TypeInfo(name=name, id=number, block=block, bytes=size, quantized=bool(quantized))
 
     def _type_count(self) -> int:
         """GGML_TYPE_COUNT of this library: the first id from above that `ggml_validate_row_data` accepts, plus one.

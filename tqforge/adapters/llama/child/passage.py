@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tqforge.adapters.llama.child.engine import Engine, Tick, Tokens
-from tqforge.adapters.llama.divergence import TokenScore, compare
+from tqforge.core.divergence import TokenScore, compare
 
 
 @dataclass(frozen=True, kw_only=True)

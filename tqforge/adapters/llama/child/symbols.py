@@ -147,3 +147,14 @@ def check_context_defaults(params: Any) -> int:
         seen = ", ".join(f"{name} = {getattr(params, name)}, not {CONTEXT_DEFAULTS[name]}" for name in wrong[:4])
         raise LoadError(f"llama_context_params has another layout than the bindings think: {seen}.", remedy=_REBUILD)
     return len(known)
+
+
+def check_origin(folder: Path) -> None:
+    """Raise LoadError if a library of llama.cpp was loaded from elsewhere than `folder`."""
+    foreign = loaded_elsewhere(folder, Path("/proc/self/maps"))
+    if foreign:
+        raise LoadError(
+            f"With the library of {folder} came {foreign[0].name} of another build.",
+            where=str(foreign[0]),
+            remedy="Put all libraries of that build into one folder.",
+        )

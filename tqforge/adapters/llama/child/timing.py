@@ -7,9 +7,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from tqforge.adapters.llama.child.engine import ContextSpec, Engine, Held, Tick, Tokens
+from tqforge.adapters.llama.api.measure import BenchTime
+from tqforge.adapters.llama.api.model import ContextSpec
+from tqforge.adapters.llama.child.engine import Engine, Held, Tick, Tokens
 
 
 class Bench:
@@ -26,7 +27,7 @@ class Bench:
             self.close()
             raise
 
-    def run(self, index: int, keep: int, tokens: Tokens, *, single: bool, tick: Tick | None = None) -> dict[str, Any]:
+    def run(self, index: int, keep: int, tokens: Tokens, *, single: bool, tick: Tick | None = None) -> BenchTime:
         """Wall and CPU seconds of `tokens` after the first `keep`, in batches or one by one."""
         engine = self._engine
         engine.exchange(self._held[index])
@@ -40,7 +41,7 @@ class Bench:
             else:
                 engine.decode(tokens, scored=1, tick=tick)
                 engine.logits()
-            return {"seconds": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+            return BenchTime(seconds=time.perf_counter() - wall, cpu=time.process_time() - cpu)
         finally:
             self._held[index] = engine.exchange()
 

@@ -1,39 +1,65 @@
-"""The child: `python -m tqforge.adapters.llama.worker`. Reads requests, answers them, and may die of native code."""
+"""The child process: `python -m tqforge.adapters.llama.child.worker`. Answers requests, and may die of native code."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any, TextIO
 
 from tqforge.adapters.llama import protocol
+from tqforge.adapters.llama.api import cache, measure, model
+from tqforge.adapters.llama.api.messages import Done, Message, Request
 from tqforge.adapters.llama.child import codec, extra_libraries, symbols, timing
-from tqforge.adapters.llama.child.engine import ContextSpec, Engine, Tick
+from tqforge.adapters.llama.child.engine import Engine, Tick
 from tqforge.adapters.llama.child.native import Native
 from tqforge.adapters.llama.child.passage import Passage, Reader
 from tqforge.adapters.llama.child.trace import buffers, callback
 from tqforge.adapters.llama.child.trace.tensors import CacheProbe
 from tqforge.errors import LoadError
 
-Args = dict[str, Any]
+Handler = Callable[[Any, Tick], Message]
 
 
 class Worker:
-    """One operation per method; each returns the `ok` of its reply."""
+    """One method per request; `answer` finds it by the type of the request."""
 
     def __init__(self) -> None:
         self._native: Native | None = None
         self._engine: Engine | None = None
+        self._loaded: model.LoadModel | None = None
         self._simulated: Engine | None = None
         self._bench: timing.Bench | None = None
         self._cpus: list[int] = []
+        self.handlers: dict[type[Request[Any]], Handler] = {
+            model.Load: self._load,
+            model.LoadModel: self._load_model,
+            model.Tokenize: self._tokenize,
+            model.Open: self._open,
+            model.Extend: self._extend,
+            model.Generate: self._generate,
+            model.ListDevices: self._list_devices,
+            model.CheckOrigin: self._check_origin,
+            cache.ReadCache: self._read_cache,
+            cache.Score: self._score,
+            cache.Reserve: self._reserve,
+            cache.ListEncoders: self._list_encoders,
+            cache.Encode: self._encode,
+            cache.Decode: self._decode,
+            measure.Trace: self._trace,
+            measure.ReadEmulatorReport: self._read_emulator_report,
+            measure.OpenBench: self._open_bench,
+            measure.RunBench: self._run_bench,
+            measure.FillBench: self._fill_bench,
+            measure.CloseBench: self._close_bench,
+        }
+
+    def answer(self, request: Request[Any], tick: Tick) -> Message:
+        """Return the reply to a request."""
+        return self.handlers[type(request)](request, tick)
 
     @property
     def native(self) -> Native:
@@ -47,195 +73,167 @@ class Worker:
             raise LoadError("No model is loaded.")
         return self._engine
 
-    def load(self, args: Args, _tick: Tick) -> Args:
-        """Load library and bindings, and a backend of its own file if one is named."""
-        native = self._native = Native(Path(args["library"]), Path(args["bindings"]))
-        if backend := args.get("backend"):
-            extra_libraries.load(native, Path(backend), args["device"])
-        return {
-            "library": str(native.path),
-            "bindings": native.version,
-            "declared": native.declared,
-            "fields": native.fields,
-            "system": native.api.llama_print_system_info().decode("utf-8", "replace").strip(),
-            "gpu": bool(native.api.llama_supports_gpu_offload()),
-            "types": [asdict(info) for info in native.types.values()],
-        }
+    @property
+    def bench(self) -> timing.Bench:
+        if self._bench is None:
+            raise LoadError("No contexts are open.")
+        return self._bench
 
-    def model(self, args: Args, _tick: Tick) -> Args:
-        self._path, self._gpu_layers = Path(args["path"]), int(args["gpu_layers"])
-        self._engine = Engine(self.native, self._path, self._gpu_layers)
-        return self.engine.facts()
+    def _load(self, request: model.Load, _tick: Tick) -> model.Loaded:
+        native = self._native = Native(request.library, request.bindings)
+        if request.backend:
+            extra_libraries.load(native, request.backend, request.device)
+        return model.Loaded(
+            library=str(native.path),
+            bindings=native.version,
+            declared=native.declared,
+            fields=native.fields,
+            system=native.api.llama_print_system_info().decode("utf-8", "replace").strip(),
+            gpu=bool(native.api.llama_supports_gpu_offload()),
+            types=tuple(native.types.values()),
+        )
 
-    def tokenize(self, args: Args, _tick: Tick) -> Args:
-        texts, special = args["texts"], {"add_special": False, "parse_special": bool(args.get("special"))}
-        return {"tokens": [self.engine.tokenize(text, **special) for text in texts]}
+    def _load_model(self, request: model.LoadModel, _tick: Tick) -> model.ModelReport:
+        self._loaded, self._simulated = request, None
+        self._engine = Engine(self.native, request.path, request.gpu_layers)
+        return self.engine.report()
 
-    def open(self, args: Args, _tick: Tick) -> Args:
-        self.engine.open(ContextSpec(**args))
-        return {"cells": self.engine.cells(), "rotation": self.native.log.rotation()}
+    def _tokenize(self, request: model.Tokenize, _tick: Tick) -> model.TokenLists:
+        texts, special = request.texts, request.special
+        found = (self.engine.tokenize(text, add_special=False, parse_special=special) for text in texts)
+        return model.TokenLists(tokens=tuple(map(tuple, found)))
 
-    def close(self, _args: Args, _tick: Tick) -> Args:
-        self.engine.close_context()
-        return {}
+    def _open(self, request: model.Open, _tick: Tick) -> model.Opened:
+        self.engine.open(request.spec)
+        return model.Opened(cells=self.engine.cells(), rotation=self.native.log.rotation())
 
-    def extend(self, args: Args, tick: Tick) -> Args:
-        """Keep the first `keep` tokens of the context and append `tokens`."""
-        self.engine.keep(int(args["keep"]))
-        self.engine.decode(args["tokens"], scored=1, tick=tick)
-        return {}
+    def _extend(self, request: model.Extend, tick: Tick) -> Done:
+        self.engine.keep(request.keep)
+        self.engine.decode(list(request.tokens), scored=1, tick=tick)
+        return Done()
 
-    def generate(self, args: Args, _tick: Tick) -> Args:
-        tokens, ended = self.engine.generate(int(args["limit"]))
-        return {"tokens": tokens, "text": self.engine.detokenize(tokens), "ended": ended}
+    def _generate(self, request: model.Generate, _tick: Tick) -> model.Generated:
+        tokens, ended = self.engine.generate(request.limit)
+        return model.Generated(tokens=tuple(tokens), text=self.engine.detokenize(tokens), ended=ended)
 
-    def cache(self, args: Args, _tick: Tick) -> Args:
-        """Open a context, write `tokens` into its cache, describe the cache tensors; `save` keeps what they hold."""
+    def _list_devices(self, _request: model.ListDevices, _tick: Tick) -> model.DeviceList:
+        return model.DeviceList(devices=tuple(self.native.devices()))
+
+    def _check_origin(self, request: model.CheckOrigin, _tick: Tick) -> Done:
+        symbols.check_origin(request.folder)
+        return Done()
+
+    def _read_cache(self, request: cache.ReadCache, _tick: Tick) -> cache.CacheReport:
         probe = CacheProbe(self.native)
-        tokens = args.pop("tokens")
-        save = args.pop("save", None)
-        self.engine.open(ContextSpec(**args), callback=probe.callback)
+        self.engine.open(request.spec, callback=probe.callback)
         try:
-            self.engine.decode(tokens, scored=1)
-            found = [asdict(tensor) for tensor in probe.tensors()]
-            blocks = probe.save_values(len(tokens), Path(save)) if save else 0
-            return {
-                "tensors": found,
-                "buffers": probe.buffers(),
-                "cells": self.engine.cells(),
-                "rotation": self.native.log.rotation(),
-                "saved_blocks": blocks,
-                "peak_rss": peak_rss(),
-            }
-        finally:
-            self.engine.close_context()
-
-    def score(self, args: Args, tick: Tick) -> Args:
-        """Open a context and read `tokens`, with `windows` scored and continued after each of `starts`.
-
-        Without `reference` this run is the reference: its logits are kept in the file `save`.
-        """
-        words = {name: args.pop(name) for name in ("tokens", "windows", "starts", "limit") if name in args}
-        paths = {name: Path(args.pop(name)) if args.get(name) else None for name in ("reference", "save")}
-        made = args.pop("made", None)
-        args = {name: value for name, value in args.items() if name not in paths}
-        self.engine.open(ContextSpec(**args))
-        try:
-            found = Reader(self.engine, Passage(**words), tick).read(**paths, made=made)
-        finally:
-            self.engine.close_context()
-        columns = {name: [getattr(one, name) for one in found.scores] for name in ("nll", "kl", "same_top")}
-        return {**columns, "made": found.made, "equal": found.equal, "rotation": self.native.log.rotation()}
-
-    def reserve(self, args: Args, _tick: Tick) -> Args:
-        """Open a context, say what was allocated for it, and close it. `simulated`: what would be allocated."""
-        engine = self.engine
-        if args.pop("simulated", False):
-            engine = self._simulated = self._simulated or Engine(
-                self.native, self._path, self._gpu_layers, simulated=True
+            self.engine.decode(list(request.tokens), scored=1)
+            return cache.CacheReport(
+                tensors=tuple(tensor.report for tensor in probe.tensors()),
+                saved_blocks=probe.save_values(len(request.tokens), request.save) if request.save else 0,
+                buffers=probe.buffers(),
+                cells=self.engine.cells(),
+                rotation=self.native.log.rotation(),
+                peak_rss=buffers.peak_rss(),
             )
-        engine.open(ContextSpec(**args))
+        finally:
+            self.engine.close_context()
+
+    def _score(self, request: cache.Score, tick: Tick) -> cache.Scored:
+        passage = Passage(
+            tokens=list(request.tokens), windows=request.windows, starts=request.starts, limit=request.limit
+        )
+        made = None if request.made is None else [list(tokens) for tokens in request.made]
+        self.engine.open(request.spec)
         try:
-            return {"cells": engine.cells(), **asdict(buffers.read(self.native.log.lines))}
+            found = Reader(self.engine, passage, tick).read(request.reference, request.save, made)
+        finally:
+            self.engine.close_context()
+        return cache.Scored(
+            nll=tuple(one.nll for one in found.scores),
+            kl=tuple(one.kl for one in found.scores),
+            same_top=tuple(one.same_top for one in found.scores),
+            made=tuple(tuple(tokens) for tokens in found.made),
+            equal=tuple(found.equal),
+            rotation=self.native.log.rotation(),
+        )
+
+    def _reserve(self, request: cache.Reserve, _tick: Tick) -> cache.Reserved:
+        engine = self._simulation() if request.simulated else self.engine
+        engine.open(request.spec)
+        try:
+            seen = buffers.read(self.native.log.lines)
+            sizes = {"weights": seen.weights, "compute": seen.compute}
+            return cache.Reserved(cells=engine.cells(), caches=tuple(seen.caches), **sizes)
         finally:
             engine.close_context()
 
-    def devices(self, _args: Args, _tick: Tick) -> Args:
-        return {"devices": self.native.devices()}
+    def _simulation(self) -> Engine:
+        """Return a model that has shapes but no weights."""
+        if self._simulated is None:
+            if self._loaded is None:
+                raise LoadError("No model is loaded.")
+            loaded = self._loaded
+            self._simulated = Engine(self.native, loaded.path, loaded.gpu_layers, simulated=True)
+        return self._simulated
 
-    def trace(self, args: Args, tick: Tick) -> Args:
-        """Open a context, run `batches`, then single tokens; keep all logits in `save`, say where the ops were put."""
-        places = {name: Path(args.pop(name)) for name in ("save", "keep", "follow") if name in args}
-        run = callback.Run(args.pop("batches"), int(args.pop("steps")), args.pop("forced", None), **places)
-        return callback.trace(self.native, self.engine, ContextSpec(**args), run, tick)
+    def _list_encoders(self, request: cache.ListEncoders, _tick: Tick) -> cache.EncoderList:
+        return cache.EncoderList(encoders=tuple(codec.encoders(self.native, request.type)))
 
-    def emulator_report(self, args: Args, _tick: Tick) -> Args:
-        """What the Metal emulator in this process dispatched and found so far."""
-        return extra_libraries.emulator_report(Path(args["backend"]))
+    def _encode(self, request: cache.Encode, _tick: Tick) -> Done:
+        codec.encode(self.native, request.type, request.encoder, request.values, request.out)
+        return Done()
 
-    def bench_open(self, args: Args, _tick: Tick) -> Args:
-        """One context per entry of `contexts`, all kept open; the process stays on `threads` CPUs where it can."""
-        self.bench_close({}, _tick)
+    def _decode(self, request: cache.Decode, _tick: Tick) -> Done:
+        codec.decode(self.native, request.type, request.packed, request.out)
+        return Done()
+
+    def _trace(self, request: measure.Trace, tick: Tick) -> measure.Traced:
+        return callback.trace(self.native, self.engine, request, tick)
+
+    def _read_emulator_report(self, request: measure.ReadEmulatorReport, _tick: Tick) -> measure.EmulatorReport:
+        return measure.EmulatorReport(report=extra_libraries.emulator_report(request.backend))
+
+    def _open_bench(self, request: measure.OpenBench, tick: Tick) -> measure.BenchOpened:
+        self._close_bench(measure.CloseBench(), tick)
         self._cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        pinned = timing.pin(int(args["threads"]))
-        self._bench = timing.Bench(self.engine, [ContextSpec(**spec) for spec in args["contexts"]])
-        return {"cpus": pinned}
+        pinned = timing.pin(request.threads)
+        self._bench = timing.Bench(self.engine, request.contexts)
+        return measure.BenchOpened(cpus=tuple(pinned))
 
-    def bench_run(self, args: Args, tick: Tick) -> Args:
-        """Evaluate `tokens` in context `index` after its first `keep` tokens; how long that took."""
-        if self._bench is None:
-            raise LoadError("No contexts are open.")
-        index, keep = int(args["index"]), int(args["keep"])
-        return self._bench.run(index, keep, args["tokens"], single=bool(args["single"]), tick=tick)
+    def _run_bench(self, request: measure.RunBench, tick: Tick) -> measure.BenchTime:
+        return self.bench.run(request.index, request.keep, list(request.tokens), single=request.single, tick=tick)
 
-    def bench_fill(self, args: Args, tick: Tick) -> Args:
-        """Let context `index` hold `tokens`; the file `state` keeps what that took."""
-        if self._bench is None:
-            raise LoadError("No contexts are open.")
-        state = Path(args["state"]) if args["state"] else None
-        return {"read": self._bench.fill(int(args["index"]), args["tokens"], state, tick)}
+    def _fill_bench(self, request: measure.FillBench, tick: Tick) -> measure.BenchFilled:
+        read = self.bench.fill(request.index, list(request.tokens), request.state, tick)
+        return measure.BenchFilled(read=read)
 
-    def only_from(self, args: Args, _tick: Tick) -> Args:
-        """Raises LoadError if a library of llama.cpp was loaded from elsewhere than `folder`."""
-        folder = Path(args["folder"])
-        foreign = symbols.loaded_elsewhere(folder, Path("/proc/self/maps"))
-        if foreign:
-            raise LoadError(
-                f"With the library of {folder} came {foreign[0].name} of another build.",
-                where=str(foreign[0]),
-                remedy="Put all libraries of that build into one folder.",
-            )
-        return {}
-
-    def bench_close(self, _args: Args, _tick: Tick) -> Args:
+    def _close_bench(self, _request: measure.CloseBench, _tick: Tick) -> Done:
         if self._bench is not None:
             self._bench.close()
             self._bench = None
             timing.unpin(self._cpus)
-        return {}
-
-    def encoders(self, args: Args, _tick: Tick) -> Args:
-        return {"encoders": codec.encoders(self.native, args["type"])}
-
-    def encode(self, args: Args, _tick: Tick) -> Args:
-        codec.encode(self.native, args["type"], args["encoder"], Path(args["values"]), Path(args["out"]))
-        return {}
-
-    def decode(self, args: Args, _tick: Tick) -> Args:
-        codec.decode(self.native, args["type"], Path(args["packed"]), Path(args["out"]))
-        return {}
-
-    def crash(self, args: Args, _tick: Tick) -> Args:
-        """Die of a signal, as a fault in native code would: the parent's report of it is tested with this."""
-        os.kill(os.getpid(), int(args.get("signal", signal.SIGSEGV)))
-        return {}
-
-
-def peak_rss() -> int:
-    """Largest resident size of this process so far, in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
+        return Done()
 
 
 def serve(requests: TextIO, replies: TextIO) -> None:
-    """Answer until the requests end."""
+    """Answer until the requests end. An error is the reply to its request; the parent decides what it means."""
     worker = Worker()
 
-    def send(message: protocol.Message) -> None:
-        replies.write(protocol.encode(message) + "\n")
+    def send(line: str) -> None:
+        replies.write(line + "\n")
         replies.flush()
 
     def report(number: int, done: int) -> None:
-        send({"id": number, "done": done})
+        send(protocol.progress_line(number, done))
 
     for line in requests:
-        request = protocol.decode(line)
-        number = request["id"]
+        asked = protocol.RequestLine.model_validate_json(line)
         try:
-            action: Callable[[Args, Tick], Args] = getattr(worker, request["op"])
-            send({"id": number, "ok": action(request["args"], partial(report, number))})
-        except Exception as error:  # the parent decides what it means
-            send({"id": number, "error": protocol.error_message(error)})
+            reply = worker.answer(protocol.read_request(asked), partial(report, asked.id))
+            send(protocol.reply_line(asked.id, reply))
+        except Exception as error:
+            send(protocol.error_line(asked.id, error))
 
 
 def main() -> None:

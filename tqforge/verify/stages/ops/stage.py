@@ -9,10 +9,11 @@ from pathlib import Path
 from tqforge.adapters import proc
 from tqforge.adapters.console import Meter
 from tqforge.core import emulator
-from tqforge.report.schema.report import OpsRow, OpsStage, Status
+from tqforge.report.schema.rows import OpsRow
+from tqforge.report.schema.stages import OpsStage
 from tqforge.verify import device, emulator_report
 from tqforge.verify.device import Device
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.stages.ops import backend_ops
 from tqforge.verify.stages.ops.backend_ops import Job
 
@@ -29,8 +30,8 @@ _METHOD = (
 
 
 def run(session: Session) -> OpsStage:
-    """The CPU part first; then the device, if there is one."""
-    program = device.workshop(session).program(backend_ops.PROGRAM)
+    """Run the CPU part, then the device if there is one."""
+    program = device.programs(session).program(backend_ops.PROGRAM)
     jobs = backend_ops.plan(session.settings.ops_heads)
     rows: list[OpsRow] = []
     there, missing, remedy = _device(session)
@@ -46,16 +47,16 @@ def run(session: Session) -> OpsStage:
 
 
 def _device(session: Session) -> tuple[Device | None, str, str]:
-    """The device, or why there is none and what to do about it."""
+    """Return the device, or why there is none and what to do about it."""
     try:
         return device.find(session), "", ""
-    except DeferredError as put_off:
+    except SkippedError as put_off:
         return None, put_off.reason, put_off.remedy
 
 
 @dataclass
 class _Bench:
-    """Runs the programs. What a run ends with is part of its row, never an exception."""
+    """Runs the programs; how a run ends is part of its row, never an exception."""
 
     session: Session
     program: Path
@@ -63,7 +64,7 @@ class _Bench:
     done: float = 0.0
 
     def row(self, job: Job, there: Device | None, weight: float) -> OpsRow:
-        """One run of test-backend-ops on a device, or on the CPU without one."""
+        """Run test-backend-ops on a device, or on the CPU without one."""
         name, title = (device.NAME, there.title) if there else ("CPU", "CPU")
         seen = 0
 
@@ -117,26 +118,5 @@ class _Bench:
 
 
 def _stage(rows: Sequence[OpsRow], missing: str, remedy: str) -> OpsStage:
-    status, reason = verdict(rows)
-    notes = [_METHOD]
-    if missing:
-        notes.append(f"Only the CPU part ran: {missing}.")
-        if status is Status.PASSED:
-            status, reason = Status.DEFERRED, f"no Metal kernel ran: {missing}; the CPU part is recorded"
-    return OpsStage(status=status, reason=reason, remedy=remedy, rows=tuple(rows), notes=tuple(notes))
-
-
-def verdict(rows: Sequence[OpsRow]) -> tuple[Status, str]:
-    """Failed by one wrong case, one fault, or one run that no case came out of."""
-    if not rows:
-        return Status.INCONCLUSIVE, "nothing ran"
-    bad = [row for row in rows if not backend_ops.is_good(row)]
-    if bad:
-        shown = "; ".join(f"{row.backend}, {row.op}: {row.note or _counts(row)}" for row in bad[:3])
-        more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
-        return Status.FAILED, f"{shown}{more}"
-    return Status.PASSED, ""
-
-
-def _counts(row: OpsRow) -> str:
-    return f"{row.passed} passed, {row.failed} failed, {row.unsupported} refused"
+    notes = (_METHOD, *((f"Only the CPU part ran: {missing}.",) if missing else ()))
+    return OpsStage(remedy=remedy, rows=tuple(rows), no_device=missing, notes=notes)

@@ -1,25 +1,19 @@
-"""What llama.cpp allocated, by its own log: weights, cache and compute buffer, to a hundredth of a MiB. Pure."""
+"""Read what llama.cpp allocated from its log: weights, cache and compute buffers, to a hundredth of a MiB."""
 
 from __future__ import annotations
 
 import re
+import resource
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+from tqforge.adapters.llama.api.cache import CachePart
 
 _MIB = 1024 * 1024
 _BUFFER = re.compile(r"(\S+) +(model|compute|output) buffer size = +([\d.]+) MiB")
 _CACHE = re.compile(r"llama_kv_cache: size = +([\d.]+) MiB \( *(\d+) cells, +(\d+) layers")
 _KIND = re.compile(r"creating +(non-SWA|SWA) KV cache")
-
-
-@dataclass(frozen=True)
-class Cache:
-    """One part of the KV cache: all layers, or those with a sliding window."""
-
-    sliding: bool
-    cells: int
-    layers: int
-    bytes: int
 
 
 @dataclass
@@ -28,19 +22,26 @@ class Buffers:
 
     weights: int = 0
     compute: int = 0
-    caches: list[Cache] = field(default_factory=list)
+    caches: list[CachePart] = field(default_factory=list)
 
 
 def read(lines: Iterable[str]) -> Buffers:
-    """From the lines of one load, of one context, or of both. A size that is logged again replaces the first."""
+    """Read the lines of one load, of one context, or of both. A size that is logged again replaces the first."""
     found, sizes, sliding = Buffers(), dict[tuple[str, str], int](), False
     for line in lines:
         if match := _KIND.search(line):
             sliding = match[1] == "SWA"
         elif match := _CACHE.search(line):
-            found.caches.append(Cache(sliding, int(match[2]), int(match[3]), round(float(match[1]) * _MIB)))
+            size = round(float(match[1]) * _MIB)
+            found.caches.append(CachePart(sliding=sliding, cells=int(match[2]), layers=int(match[3]), bytes=size))
         elif match := _BUFFER.search(line):
             sizes[match[1], match[2]] = round(float(match[3]) * _MIB)
     found.weights = sum(size for (_, kind), size in sizes.items() if kind == "model")
     found.compute = sum(size for (_, kind), size in sizes.items() if kind != "model")
     return found
+
+
+def peak_rss() -> int:
+    """Return the largest resident size of this process so far, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024

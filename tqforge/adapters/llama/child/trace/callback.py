@@ -1,59 +1,43 @@
-"""The logits of a fixed path through a model, and the placement of its graphs."""
+"""Record the logits of a fixed sequence of tokens, and the placement of its graphs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
-from tqforge.adapters.llama.child.engine import ContextSpec, Engine, Tick, Tokens
+from tqforge.adapters.llama.api.measure import Trace, Traced
+from tqforge.adapters.llama.child.engine import Engine, Tick, Tokens
 from tqforge.adapters.llama.child.native import Native
 from tqforge.adapters.llama.child.trace.written_rows import Written
-from tqforge.adapters.llama.placement import Placement
+from tqforge.adapters.llama.graphs import SchedulerLog
 from tqforge.errors import LoadError
 
 
-@dataclass(frozen=True)
-class Run:
-    """`batches` are evaluated whole; then `steps` tokens follow one by one, `forced` or the most likely ones.
+def trace(native: Native, engine: Engine, request: Trace, tick: Tick) -> Traced:
+    """Return one run; its logits, one row per evaluated token, go to `request.save`.
 
-    The rows that each evaluation writes into the cache are kept in the folder `keep`, or replaced by those in `follow`,
-    which another run along the same tokens kept there.
+    The last of the `steps` tokens is chosen but not evaluated.
     """
-
-    batches: list[Tokens]
-    steps: int
-    forced: Tokens | None
-    save: Path
-    keep: Path | None = None
-    follow: Path | None = None
-
-
-def trace(native: Native, engine: Engine, spec: ContextSpec, run: Run, tick: Tick) -> dict[str, Any]:
-    """One row of logits per evaluated token goes to `save`. The last token of `steps` is chosen, not evaluated."""
-    placement = Placement()
-    native.log.watch = placement
-    written = Written(native, run.keep, run.follow)
+    scheduler = SchedulerLog()
+    native.log.watch = scheduler
+    written = Written(native, request.keep, request.follow)
     try:
-        engine.open(spec, callback=written.callback if run.keep or run.follow else None)
-        reserved = placement.take()
-        rows, made = _rows(engine, run, written, tick)
-        return {
-            "tokens": made,
-            "text": engine.detokenize(made),
-            "rows": rows,
-            "graphs": [*reserved, *placement.take()],
-            "cells": engine.cells(),
-            "written": written.errors(),
-        }
+        engine.open(request.spec, callback=written.callback if request.keep or request.follow else None)
+        reserved = scheduler.take()
+        rows, made = _rows(engine, request, written, tick)
+        return Traced(
+            tokens=tuple(made),
+            text=engine.detokenize(made),
+            rows=rows,
+            graphs=(*reserved, *scheduler.take()),
+            cells=engine.cells(),
+            written=tuple(written.errors()),
+        )
     finally:
         native.log.watch = None
         engine.close_context()
 
 
-def _rows(engine: Engine, run: Run, written: Written, tick: Tick) -> tuple[int, Tokens]:
+def _rows(engine: Engine, run: Trace, written: Written, tick: Tick) -> tuple[int, Tokens]:
     count = sum(len(batch) for batch in run.batches) + max(run.steps - 1, 0)
     kept = np.lib.format.open_memmap(run.save, mode="w+", dtype=np.float32, shape=(count, engine.n_vocab))
     past: Tokens = []
@@ -71,7 +55,7 @@ def _rows(engine: Engine, run: Run, written: Written, tick: Tick) -> tuple[int, 
         tick(len(past))
 
     for batch in run.batches:
-        evaluate(batch)
+        evaluate(list(batch))
     made: Tokens = []
     for step in range(run.steps):
         made.append(run.forced[step] if run.forced else int(kept[len(past) - 1].argmax()))

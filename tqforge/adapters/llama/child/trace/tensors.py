@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tqforge.adapters.llama.api.cache import CacheTensor as CacheTensorReport
 from tqforge.adapters.llama.child.native import Native
 from tqforge.errors import LoadError
 
@@ -40,15 +41,14 @@ class Tensor(ctypes.Structure):
 
 @dataclass(frozen=True)
 class CacheTensor:
-    """One K or V tensor of the cache as the library allocated it."""
+    """One K or V tensor of the cache, and its address in this process."""
 
-    name: str
-    type: str
-    width: int
-    cells: int
-    bytes: int
-    buffer: str
+    report: CacheTensorReport
     address: int
+
+    @property
+    def name(self) -> str:
+        return self.report.name
 
 
 class CacheProbe:
@@ -86,7 +86,10 @@ class CacheProbe:
             tensor = Tensor.from_address(address)
             size, holder = self._ggml.ggml_nbytes(address), self._ggml.ggml_backend_buffer_name(tensor.buffer)
             kind, cells = names[tensor.type], tensor.ne[1] * tensor.ne[2]
-            found.append(CacheTensor(name, kind, tensor.ne[0], cells, size, holder.decode(), address))
+            report = CacheTensorReport(
+                name=name, type=kind, width=tensor.ne[0], cells=cells, bytes=size, buffer=holder.decode()
+            )
+            found.append(CacheTensor(report, address))
         return found
 
     def buffers(self) -> int:
@@ -98,7 +101,7 @@ class CacheProbe:
         """The first rows of every tensor of an f16 cache as one float32 array of blocks of 32; returns their number."""
         parts = []
         for tensor in self.tensors():
-            raw = ctypes.create_string_buffer(rows * tensor.width * 2)
+            raw = ctypes.create_string_buffer(rows * tensor.report.width * 2)
             self._ggml.ggml_backend_tensor_get(tensor.address, raw, 0, len(raw))
             parts.append(np.frombuffer(raw.raw, dtype=np.float16).astype(np.float32).reshape(-1, 32))
         values = np.concatenate(parts)

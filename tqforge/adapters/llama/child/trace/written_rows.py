@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tqforge.adapters.llama.child import codec
 from tqforge.adapters.llama.child.native import Native
 from tqforge.adapters.llama.child.trace.tensors import CacheProbe, CacheTensor, Tensor
-from tqforge.adapters.llama.placement import SET_ROWS
+from tqforge.adapters.llama.graphs import SET_ROWS
 from tqforge.errors import LoadError
 
 Bytes = NDArray[np.uint8]
@@ -87,16 +87,16 @@ class Written(CacheProbe):
         theirs, ours = self._theirs.pop(name), self._read(tensor)
         if theirs.shape != ours.shape:
             raise LoadError(f"{name}: rows of {theirs.shape[1]} bytes there, of {ours.shape[1]} here.")
-        values = self._values(node, ours.shape[0], tensor.width)
+        values = self._values(node, ours.shape[0], tensor.report.width)
         for place, packed in enumerate((ours, theirs)):
-            error = codec.values(self._native, tensor.type, packed).astype(np.float64) - values
+            error = codec.values(self._native, tensor.report.type, packed).astype(np.float64) - values
             self._sums[name][place] += float((error**2).sum())
         self._sums[name][2] += float((values.astype(np.float64) ** 2).sum())
         raw = theirs.tobytes()
         self._ggml.ggml_backend_tensor_set(tensor.address, raw, self._start * theirs.shape[1], len(raw))
 
     def _read(self, tensor: CacheTensor) -> Bytes:
-        size = tensor.bytes // tensor.cells
+        size = tensor.report.bytes // tensor.report.cells
         raw = ctypes.create_string_buffer(self._count * size)
         self._ggml.ggml_backend_tensor_get(tensor.address, raw, self._start * size, len(raw))
         return np.frombuffer(raw.raw, dtype=np.uint8).reshape(self._count, size)

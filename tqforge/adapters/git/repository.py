@@ -1,113 +1,25 @@
-"""The only door to git.
-
-Two kinds of calls: hermetic ones (`Repository.git`), whose result depends on their input alone, whatever the user's
-configuration, locale, time zone or environment; and `fetch`, which keeps the user's configuration because proxies and
-credentials live there. Commits and files are read with GitPython.
-"""
+"""Run git: hermetic calls (`Repository.git`), and `fetch` with the user's own configuration."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tqforge.adapters import fs, proc
+from tqforge.adapters.git.environment import FIXED_DATE, cleared, hermetic_env
+from tqforge.adapters.git.reader import Reader, TreeFiles
 from tqforge.errors import DiskFullError, DownloadError, ToolchainError
-
-if TYPE_CHECKING:
-    from git import Repo  # noqa: TID251 - this module is the door
 
 #: GIT_CONFIG_GLOBAL came with 2.32, `git merge-tree --write-tree` with 2.38.
 OLDEST, OLDEST_TO_MERGE = (2, 32), (2, 38)
 INSTALL = "Install git 2.38 or newer."
-IDENTITY = "tqforge"
-EMAIL = "tqforge@localhost"
-#: Settings that would change bytes or ids. They win over the repository's own configuration as well.
-_SETTINGS = {
-    "advice.detachedHead": "false",
-    "am.keepcr": "true",
-    "am.threeWay": "false",
-    "apply.whitespace": "nowarn",
-    "checkout.workers": "0",  # one per core: writing the files is most of an `apply`
-    "commit.cleanup": "default",
-    "commit.gpgSign": "false",
-    "core.abbrev": "40",
-    "core.attributesFile": os.devnull,
-    "core.autocrlf": "false",
-    "core.eol": "lf",
-    "core.excludesFile": os.devnull,
-    "core.fileMode": "true",
-    "core.fsmonitor": "false",
-    "core.hooksPath": os.devnull,
-    "core.quotePath": "true",
-    "core.safecrlf": "false",
-    "core.whitespace": "-trailing-space,-space-before-tab,-blank-at-eof",
-    "diff.algorithm": "myers",
-    "diff.colorMoved": "no",
-    "diff.context": "3",
-    "diff.indentHeuristic": "true",
-    "diff.interHunkContext": "0",
-    "diff.mnemonicPrefix": "false",
-    "diff.noprefix": "false",
-    "diff.orderFile": os.devnull,
-    "diff.renames": "false",
-    "diff.submodule": "short",
-    "diff.suppressBlankEmpty": "false",
-    "format.coverLetter": "false",
-    "format.from": "false",
-    "format.notes": "false",
-    "format.numbered": "false",
-    "format.signOff": "false",
-    "format.thread": "false",
-    "format.useAutoBase": "false",
-    "gc.auto": "0",
-    "i18n.commitEncoding": "UTF-8",
-    "i18n.logOutputEncoding": "UTF-8",
-    "maintenance.auto": "false",
-    "merge.conflictStyle": "merge",
-    "merge.renames": "true",
-    "rerere.enabled": "false",
-    "safe.directory": "*",
-}
 _DISK_FULL = re.compile("No space left on device|Out of diskspace|Disk quota exceeded")
 _USAGE = 129  # the exit code of a git that does not know an option
 _PERCENT = re.compile(r"^(?:remote: )?(Counting|Compressing|Receiving|Resolving)[^:]*:\s+(\d+)%")
-
-
-def _cleared() -> dict[str, str | None]:
-    return {name: None for name in os.environ if name.startswith("GIT_")}
-
-
-def hermetic_env(ceiling: Path) -> dict[str, str | None]:
-    """The changes to the environment that make a git call depend on its input alone."""
-    env = _cleared()
-    env |= {
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_CEILING_DIRECTORIES": str(ceiling),
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_EDITOR": "false",
-        "GIT_PAGER": "cat",
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_AUTHOR_NAME": IDENTITY,
-        "GIT_AUTHOR_EMAIL": EMAIL,
-        "GIT_COMMITTER_NAME": IDENTITY,
-        "GIT_COMMITTER_EMAIL": EMAIL,
-        "EMAIL": None,
-        "LC_ALL": "C",
-        "LANGUAGE": "C",
-        "TZ": "UTC",
-        "GIT_CONFIG_COUNT": str(len(_SETTINGS)),
-    }
-    for number, (key, value) in enumerate(_SETTINGS.items()):
-        env[f"GIT_CONFIG_KEY_{number}"] = key
-        env[f"GIT_CONFIG_VALUE_{number}"] = value
-    return env
 
 
 def _run(argv: Sequence[str | Path], *, check: bool = True, **options: object) -> proc.Completed:
@@ -166,16 +78,38 @@ class Repository:
     def exists(self) -> bool:
         return (self.path / ".git").exists()
 
+    def reader(self) -> Reader:
+        """Open the repository for reading."""
+        return Reader(self.path, hermetic_env(self.path.parent))
+
+    def files(self, revision: str) -> TreeFiles:
+        """Return the files of a commit or tree."""
+        return TreeFiles(self.reader(), revision)
+
+    def is_readable(self) -> bool:
+        """Return whether there is a repository at all."""
+        with self.reader() as reader:
+            return reader.is_repository
+
+    def message(self, commit: str) -> str:
+        """Return the message of a commit."""
+        with self.reader() as reader:
+            return reader.message(commit)
+
     def resolve(self, revision: str) -> str:
-        """The full id of a revision, or an empty string."""
-        return self.line("rev-parse", "--verify", "--quiet", "--end-of-options", revision, check=False)
+        """Return the full id of a revision, or an empty string."""
+        with self.reader() as reader:
+            return reader.resolve(revision)
 
     def tree(self, revision: str) -> str:
+        """Return the tree id of a revision, or an empty string."""
         return self.resolve(f"{revision}^{{tree}}")
 
     def commits(self, first: str, last: str) -> list[str]:
-        """The commits after `first` up to `last`, oldest first."""
-        return self.line("rev-list", "--reverse", "--first-parent", f"{first}..{last}").split()
+        """Return the commits after `first` up to `last`, oldest first."""
+        with self.reader() as reader:
+            found = [commit for commit, _ in takewhile(lambda row: row[0] != first, reader.first_parents(last))]
+        return found[::-1]
 
     def changes(self) -> list[str]:
         """What differs from HEAD: lines of `git status --porcelain`, ignored files left out."""
@@ -191,18 +125,17 @@ class Repository:
         _run(["add", "--all", "--force", "."], cwd=work_tree, env=hermetic_env(work_tree.parent) | env)
         return self.git("write-tree", env={"GIT_INDEX_FILE": str(index)}).stdout.strip()
 
-    def commit_tree(self, tree: str, message: str, date: str, parents: Sequence[str] = ()) -> str:
-        """A commit of fixed identity; the same input gives the same id everywhere."""
+    def commit_tree(self, tree: str, message: str, parents: Sequence[str] = ()) -> str:
+        """Make a commit with fixed identity and date: the same input gives the same id everywhere."""
         argv = ["commit-tree", tree, "-F", "-"]
         for parent in parents:
             argv += ["-p", parent]
-        env = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-        return self.git(*argv, stdin=message, env=env).stdout.strip()
+        return self.git(*argv, stdin=message, env=FIXED_DATE).stdout.strip()
 
-    def merge(self, base: str, ours: str, theirs: str, index: Path, date: str) -> Merge:
+    def merge(self, base: str, ours: str, theirs: str, index: Path) -> Merge:
         """Merge trees three ways, with rename detection, without a work tree. Attributes are those of `ours`."""
-        start = self.commit_tree(base, "base", date)
-        sides = [self.commit_tree(tree, name, date, [start]) for name, tree in (("ours", ours), ("theirs", theirs))]
+        start = self.commit_tree(base, "base")
+        sides = [self.commit_tree(tree, name, [start]) for name, tree in (("ours", ours), ("theirs", theirs))]
         files = index.parent / "attributes"
         shutil.rmtree(files, ignore_errors=True)
         files.mkdir()
@@ -223,7 +156,7 @@ class Repository:
 
     def fetch(self, url: str, revision: str, *, depth: int = 1, progress: Callable[[float, str], None]) -> str:
         """Fetch one revision with the user's own git configuration; the id of its commit. Raises DownloadError."""
-        env = _cleared() | {"GIT_TERMINAL_PROMPT": "0", "GIT_CEILING_DIRECTORIES": str(self.path.parent), "LC_ALL": "C"}
+        env = cleared() | {"GIT_TERMINAL_PROMPT": "0", "GIT_CEILING_DIRECTORIES": str(self.path.parent), "LC_ALL": "C"}
 
         def line(text: str) -> None:
             if found := _PERCENT.match(text):
@@ -236,15 +169,6 @@ class Repository:
         if not done.ok:
             raise DownloadError(f"git could not fetch {revision[:12]}: {_last_error(done)}", where=url)
         return self.resolve("refs/tqforge/fetched^{commit}")
-
-    def python(self) -> Repo:
-        """The repository as GitPython sees it, for reading."""
-        from git import Repo  # noqa: TID251, PLC0415 - this module is the door; the import is slow
-
-        repo = Repo(self.path)
-        settings = {name: value for name, value in hermetic_env(self.path.parent).items() if value is not None}
-        repo.git.update_environment(**settings, GIT_DIR=str(repo.git_dir))
-        return repo
 
 
 def _merge_of(output: str, *, clean: bool) -> Merge:

@@ -11,87 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from toy import Toy, fill, git, repository
+import toy as toys
+from hostile import make_hostile
+from toy import Toy, fill, git, repository, run
 
 from tqforge.base.source import ensure_bindings
-from tqforge.core.values import Prepared
 from tqforge.errors import CheckoutError, ConfigError, DownloadError, IntegrityError, PatchError, UsageError
 from tqforge.series import lock
-from tqforge.series.checkout import prepare
-
-HOSTILE = """
-[user]
-    name = Somebody
-    email = somebody@example.org
-    signingKey = 0xDEAD
-[core]
-    autocrlf = true
-    hooksPath = {home}/hooks
-    abbrev = 5
-    whitespace = trailing-space,tab-in-indent
-[apply]
-    whitespace = fix
-[am]
-    threeWay = true
-    keepcr = false
-[commit]
-    gpgSign = true
-    template = {home}/template
-    cleanup = scissors
-[diff]
-    noprefix = true
-    context = 9
-    algorithm = patience
-    renames = copies
-    mnemonicPrefix = true
-    interHunkContext = 4
-[format]
-    attach = true
-    from = Other <other@example.org>
-    headers = "X-Hostile: yes\\n"
-    useAutoBase = true
-    signature = hostile
-    numbered = true
-    signOff = true
-    thread = deep
-    coverLetter = true
-    notes = true
-    subjectPrefix = HOSTILE
-[i18n]
-    commitEncoding = ISO-8859-1
-[init]
-    defaultBranch = other
-    templateDir = {home}/templates
-[rerere]
-    enabled = true
-"""
-
-
-def run(toy: Toy, source: str = "", name: str = "workspace", **options: object) -> Prepared:
-    context = toy.context(name)
-    with context.workspace.lock("test"):
-        return prepare(context, toy.base, source=source or str(toy.archive), shelf=toy.shelf, **options)  # type: ignore[arg-type]
-
-
-def make_hostile(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user whose configuration, hooks, attributes, templates, locale, time zone and environment all differ."""
-    (home / ".gitconfig").write_text(HOSTILE.format(home=home))
-    (home / "template").write_text("# template\n")
-    (home / ".config/git").mkdir(parents=True)
-    (home / ".config/git/attributes").write_text("* text eol=crlf\n*.c binary\n")
-    (home / ".config/git/ignore").write_text("*.c\n")
-    for folder in ("hooks", "templates/hooks"):
-        (home / folder).mkdir(parents=True)
-        for hook in ("pre-commit", "applypatch-msg", "post-checkout", "commit-msg", "pre-applypatch"):
-            (home / folder / hook).write_text("#!/bin/sh\nexit 1\n")
-            (home / folder / hook).chmod(0o755)
-    monkeypatch.setenv("TZ", "Asia/Kolkata")
-    monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    monkeypatch.setenv("GIT_DIR", str(home / "elsewhere"))
-    monkeypatch.setenv("GIT_INDEX_FILE", str(home / "index"))
-    monkeypatch.setenv("GIT_AUTHOR_DATE", "2001-01-01T00:00:00Z")
-    monkeypatch.setenv("GIT_COMMITTER_NAME", "Hostile")
-    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
 
 
 def test_every_source_gives_the_same_commits(toy: Toy) -> None:
@@ -104,9 +30,9 @@ def test_every_source_gives_the_same_commits(toy: Toy) -> None:
     assert len({(item.base_commit, item.head, item.tree) for item in found}) == 1
     assert [item.name for item in found[0].patches] == ["one.patch", "two.patch", "three.patch"]
     assert found[0].patches[-1].tree == found[0].tree
-    assert "added_three" in (found[0].checkout / "src/quants.c").read_text()
-    assert (found[0].checkout / "kept.log").exists()
-    assert (found[0].checkout / "docs/windows.txt").read_bytes() == b"one\r\ntwo\r\n"
+    assert "added_three" in (found[0].path / "src/quants.c").read_text()
+    assert (found[0].path / "kept.log").exists()
+    assert (found[0].path / "docs/windows.txt").read_bytes() == b"one\r\ntwo\r\n"
 
 
 def test_a_shallow_clone_a_dirty_clone_and_a_bare_head_elsewhere(toy: Toy) -> None:
@@ -153,28 +79,28 @@ def test_hostile_configuration_changes_nothing(toy: Toy, tmp_path: Path, monkeyp
     make_hostile(tmp_path / "home", monkeypatch)
     hostile = run(toy, name="hostile")
     assert (hostile.base_commit, hostile.head, hostile.patches) == (calm.base_commit, calm.head, calm.patches)
-    assert (hostile.checkout / "docs/windows.txt").read_bytes() == b"one\r\ntwo\r\nthree\r\n"
+    assert (hostile.path / "docs/windows.txt").read_bytes() == b"one\r\ntwo\r\nthree\r\n"
 
 
 def test_nothing_changed_is_fast_and_writes_nothing(toy: Toy) -> None:
     toy.three()
     first = run(toy)
-    stamp = (first.checkout / ".git/tqforge/stamp.json").stat().st_mtime_ns
+    stamp = (first.path / ".git/tqforge/stamp.json").stat().st_mtime_ns
     begin = time.monotonic()
     second = run(toy)
     assert time.monotonic() - begin < 0.5
     assert second == replace(first, reused=True)
-    assert (first.checkout / ".git/tqforge/stamp.json").stat().st_mtime_ns == stamp
+    assert (first.path / ".git/tqforge/stamp.json").stat().st_mtime_ns == stamp
 
 
 def test_a_patch_added_and_removed(toy: Toy) -> None:
     toy.three()
     run(toy)
     toy.add_patch("four", {"src/new.c": ("", "int four;\n")})
-    assert (run(toy).checkout / "src/new.c").exists()
-    listing = toy.shelf.folder / "series"
+    assert (run(toy).path / "src/new.c").exists()
+    listing = toy.paths.folder / "series"
     listing.write_text(listing.read_text().replace("four.patch\n", "# four.patch\n"))
-    assert not (run(toy).checkout / "src/new.c").exists()
+    assert not (run(toy).path / "src/new.c").exists()
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -182,16 +108,16 @@ def test_a_failed_series_leaves_the_checkout_as_it_was(toy: Toy, number: int) ->
     toy.three()
     before = run(toy)
     name = ["one", "two", "three"][number - 1]
-    path = toy.shelf.folder / f"{name}.patch"
+    path = toy.paths.folder / f"{name}.patch"
     context = {"one": "line_9;", "two": "line 19", "three": "added_one"}[name]
     path.write_text(
         path.read_text().replace(f" {context}", f" {context}X").replace(f" int {context}", f" int {context}X")
     )
     with pytest.raises(PatchError, match=rf"{name}.patch does not apply: conflict in src/.*, hunk 1 of 1"):
         run(toy)
-    assert git(before.checkout, "rev-parse", "HEAD") == before.head
-    assert git(before.checkout, "status", "--porcelain") == ""
-    assert git(before.checkout, "worktree", "list").count("\n") == 0
+    assert git(before.path, "rev-parse", "HEAD") == before.head
+    assert git(before.path, "status", "--porcelain") == ""
+    assert git(before.path, "worktree", "list").count("\n") == 0
 
 
 def failure(toy: Toy) -> str:
@@ -212,9 +138,9 @@ def test_the_class_of_a_failure_is_named(toy: Toy) -> None:
     path.write_text(good.partition("diff --git")[0])
     assert "broken (it changes no file)" in failure(toy)
     path.write_text(good)
-    again = toy.shelf.folder / "again.patch"
+    again = toy.paths.folder / "again.patch"
     again.write_text(good)
-    (toy.shelf.folder / "series").write_text("gone.patch\nagain.patch\n")
+    (toy.paths.folder / "series").write_text("gone.patch\nagain.patch\n")
     assert "again.patch does not apply: already upstream" in failure(toy)
     again.write_text(good.replace("/dev/null", "x").replace("a/src/quants.c b/src/quants.c", "a/docs/no b/docs/no"))
     assert "again.patch does not apply" in failure(toy)
@@ -229,16 +155,16 @@ def test_no_fuzz(toy: Toy) -> None:
 def test_changes_of_the_user_are_refused_and_kept(toy: Toy) -> None:
     toy.three()
     ready = run(toy)
-    changed = ready.checkout / "src/quants.c"
+    changed = ready.path / "src/quants.c"
     changed.write_text("mine\n")
     with pytest.raises(CheckoutError, match=r"src/quants\.c"):
         run(toy)
     assert changed.read_text() == "mine\n"
-    git(ready.checkout, "commit", "-qam", "mine")
+    git(ready.path, "commit", "-qam", "mine")
     with pytest.raises(CheckoutError, match="did not make"):
         run(toy)
     assert run(toy, discard=True).head == ready.head
-    (ready.checkout / "new.txt").write_text("untracked\n")
+    (ready.path / "new.txt").write_text("untracked\n")
     with pytest.raises(CheckoutError, match=r"new\.txt"):
         run(toy)
 
@@ -246,27 +172,27 @@ def test_changes_of_the_user_are_refused_and_kept(toy: Toy) -> None:
 def test_the_lock_is_checked(toy: Toy) -> None:
     toy.three()
     first = run(toy, write_lock=True)
-    entry = lock.read(toy.shelf.lock).bases["toy"]
+    entry = lock.read(toy.paths.lock).bases["toy"]
     assert (entry.tree, entry.final) == (toy.base.tree, first.tree)
     assert run(toy).reused
-    text = toy.shelf.lock.read_text()
-    toy.shelf.lock.write_text(text.replace(entry.patches[1].tree, "0" * 40))
+    text = toy.paths.lock.read_text()
+    toy.paths.lock.write_text(text.replace(entry.patches[1].tree, "0" * 40))
     with pytest.raises(IntegrityError, match=r"two\.patch"):
         run(toy, name="other")
-    toy.shelf.lock.write_text(text)
-    path = toy.shelf.folder / "two.patch"
+    toy.paths.lock.write_text(text)
+    path = toy.paths.folder / "two.patch"
     path.write_text(path.read_text().replace("Because.", "Because!"))
-    with pytest.raises(ConfigError, match=r"does not belong to two\.patch"):
+    with pytest.raises(ConfigError, match=r"entry of two\.patch is out of date"):
         run(toy)
 
 
 def test_a_killed_move_is_repaired(toy: Toy) -> None:
     toy.three()
     ready = run(toy)
-    private = ready.checkout / ".git/tqforge"
+    private = ready.path / ".git/tqforge"
     (private / "moving").write_text(ready.head + "\n")
-    (ready.checkout / ".git/index.lock").write_text("")
-    (ready.checkout / "src/quants.c").unlink()
+    (ready.path / ".git/index.lock").write_text("")
+    (ready.path / "src/quants.c").unlink()
     (private / ".apply.part").mkdir()
     again = run(toy)
     assert (again.head, again.reused) == (ready.head, False)
@@ -280,7 +206,7 @@ sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).with_name("support"))]
 from toy import Toy
 import pickle
 toy = pickle.loads(Path(sys.argv[2]).read_bytes())
-from test_prepare import run
+from toy import run
 print("start", flush=True)
 run(toy, name="killed")
 """
@@ -295,7 +221,7 @@ def test_kill_9_at_any_moment_is_repaired(toy: Toy) -> None:
     saved.write_bytes(pickle.dumps(toy))
     for delay in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3):
         child = subprocess.Popen(
-            [sys.executable, "-c", CHILD, str(Path(__file__).parent), str(saved)],
+            [sys.executable, "-c", CHILD, str(Path(toys.__file__).parent), str(saved)],
             stdout=subprocess.PIPE,
             start_new_session=True,
             text=True,
@@ -307,7 +233,7 @@ def test_kill_9_at_any_moment_is_repaired(toy: Toy) -> None:
         child.communicate()
         got = run(toy, name="killed")
         assert (got.head, got.tree) == (want.head, want.tree)
-        (got.checkout / ".git/tqforge/stamp.json").unlink()
+        (got.path / ".git/tqforge/stamp.json").unlink()
 
 
 def test_bindings_come_from_the_archive(toy: Toy) -> None:

@@ -1,0 +1,30 @@
+"""Base classes of the messages between tqforge and the llama.cpp child process."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Message(BaseModel):
+    """Immutable and strict: unknown fields, missing fields and numbers that are not finite are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, ser_json_inf_nan="constants")
+
+
+Reply = TypeVar("Reply", bound=Message)
+
+
+class Request(Message, Generic[Reply]):
+    """A question that is answered with a `Reply`."""
+
+
+def reply_type(request: type[Request[Any]]) -> type[Message]:
+    """Return the type of the reply to a type of request."""
+    found: type[Message] = request.__mro__[1].__pydantic_generic_metadata__["args"][0]  # type: ignore[attr-defined]
+    return found
+
+
+class Done(Message):
+    """The reply of a request that only has an effect."""
