@@ -106,7 +106,8 @@ def device_stage() -> DeviceStage:
     ]
     return DeviceStage(
         status=StageStatus.PASSED, seconds=300.0, device="Metal emulator", model="synthetic, f16 weights",
-        rows=tuple(rows),         floor=2e-5, limit=1.04e-3, batches=(28, 8, 8), greedy=12,
+        rows=tuple(rows),
+        floor=2e-5, limit=1.04e-3, batches=(28, 8, 8), greedy=12,
     )  # fmt: skip
 
 

@@ -173,6 +173,7 @@ class Toy:
         for file, (old, new) in changes.items():
             path = work / file
             if not old:
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(new.encode())
                 continue
             text = path.read_bytes().decode()

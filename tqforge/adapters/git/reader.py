@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,13 @@ class Reader:
         from git import InvalidGitRepositoryError, NoSuchPathError, Repo  # noqa: TID251, PLC0415 - a slow import
 
         self._repo: Repo | None = None
+        users = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("GIT_")}
         try:
-            self._repo = Repo(path)
+            self._repo = Repo(path)  # would follow GIT_COMMON_DIR and others
         except (InvalidGitRepositoryError, NoSuchPathError):
             return
+        finally:
+            os.environ.update(users)
         self._repo.git.update_environment(
             **{name: value for name, value in environment.items() if value is not None},
             GIT_DIR=str(self._repo.git_dir),

@@ -11,7 +11,7 @@ from tqforge.context import Context
 from tqforge.core.values import Checkout
 from tqforge.series import export, resolve, series
 from tqforge.series.checkout import prepare
-from tqforge.series.failures import ApplyError
+from tqforge.series.failures import ApplyError, broken_reason
 from tqforge.series.lock import SeriesPaths
 
 
@@ -63,7 +63,9 @@ def _warn_of_lost_lines(ctx: Context, before: series.Series, after: series.Serie
     """Warn when a resolution removes more than the old patch did: it may have dropped upstream's lines."""
     old = {patch.name: patch for patch in before.patches}
     for patch in after.patches:
-        if patch.name in old and (lost := resolve.removed_beyond(old[patch.name].text, patch.text)):
+        if patch.name not in old or broken_reason(old[patch.name].data):
+            continue
+        if lost := resolve.removed_beyond(old[patch.name].text, patch.text):
             shown = "; ".join(repr(line.strip()) for line in lost[:3])
             ctx.out.warn(f"{patch.name} now removes {len(lost)} lines that it did not remove before: {shown}.")
 

@@ -22,7 +22,7 @@ from tqforge.verify.stages.ops.backend_ops import REFERENCE_OP_TYPE
 #: Metal's fused attention takes no such pair: its attention must be seen on the CPU, or the check is blind.
 REFUSED = Pair("q4_0", TQ3_0)
 _TOKENS = ((1, 2, 3),)
-#: Types whose attention kernels the emulator has for both sides; unequal stock pairs are refused by every Metal.
+#: Types whose attention kernels the host has for both sides; unequal stock pairs are refused by every Metal.
 _COMPILED = ("f16", REFERENCE_OP_TYPE, TQ3_0)
 _METHOD = (
     "llama.cpp's scheduler prints where each op of a graph stands (GGML_SCHED_DEBUG=2): the graphs it reserves for "

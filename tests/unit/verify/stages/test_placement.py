@@ -109,16 +109,16 @@ class _Loaded:
         return self._answer
 
 
-HOST, METAL = Device(title="Metal emulator", folder=Path("/h")), Device(title="Metal")
+EMULATOR, METAL = Device(title="Metal emulator", folder=Path("/h")), Device(title="Metal")
 
 
 @pytest.mark.parametrize(
     ("pair", "there", "status"),
     [
-        ("q8_0/q8_0", HOST, StageStatus.SKIPPED),
+        ("q8_0/q8_0", EMULATOR, StageStatus.SKIPPED),
         ("q8_0/q8_0", METAL, StageStatus.PASSED),
-        ("q4_0/q4_0", HOST, StageStatus.PASSED),
-        ("q8_0/tq3_0", HOST, StageStatus.PASSED),
+        ("q4_0/q4_0", EMULATOR, StageStatus.PASSED),
+        ("q8_0/tq3_0", EMULATOR, StageStatus.PASSED),
     ],
 )
 def test_pairs_that_the_host_has_no_kernels_for_are_deferred(pair: str, there: Device, status: StageStatus) -> None:
@@ -130,6 +130,6 @@ def test_pairs_that_the_host_has_no_kernels_for_are_deferred(pair: str, there: D
 
 def test_a_pair_that_stops_fails_and_the_others_go_on() -> None:
     loaded: Any = _Loaded(LoadError("The Metal emulator stopped f16/tq3_0: missing-kernel in k", where="llama_decode"))
-    check = placement._one(loaded, Pair("f16", "tq3_0"), HOST)
+    check = placement._one(loaded, Pair("f16", "tq3_0"), EMULATOR)
     assert check.status is StageStatus.FAILED
     assert check.observed == "The Metal emulator stopped f16/tq3_0: missing-kernel in k (llama_decode)"
