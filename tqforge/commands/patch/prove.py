@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -110,6 +111,14 @@ class _Steps:
         self.meter.update(self.done, f"({self.done}/{self.total}) {what}")
 
 
+def _native_tests() -> str:
+    """The version of the native tests: a result belongs to the very tests that ran."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in resources.native_tests().rglob("*") if path.is_file()):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
 def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, steps: _Steps) -> Bench:
     host, tools = toolchain.host(), toolchain.tools()
     options = buildplan.Options(native=False, metal=False, ccache=tools.ccache.path if tools.ccache else None)
@@ -132,7 +141,8 @@ def _bench(ctx: Context, base: Base, repository: Repository, jobs: int | None, s
         arguments=(*arguments, *plan.launchers),
         jobs=jobs or plan.jobs,
         ledger=Ledger.load(
-            ctx.workspace.runs / "prove" / "ledger.json", " ".join((*arguments, tools.cxx.version, tools.cc.version))
+            ctx.workspace.runs / "prove" / "ledger.json",
+            " ".join((*arguments, tools.cxx.version, tools.cc.version, _native_tests())),
         ),
         progress=steps.line,
         metal=metalguard.MetalHost(
