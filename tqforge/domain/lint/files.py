@@ -94,13 +94,14 @@ def _white_space_only(diff: FileDiff) -> bool:
 
 
 def plain_text(subject: Subject) -> Iterator[Finding]:
-    """No binary content, no CRLF, nothing but ASCII, no white space at the end of an added line."""
+    """No binary content, no CRLF; in the message and in added lines nothing but ASCII, and no white space at the end."""
     for patch, parsed in subject.parsed():
         for diff in parsed.files:
             if diff.binary:
                 yield Finding(patch.name, f"binary change of {diff.path}", "Keep binary files out of patches.")
             yield from _added_lines(patch.name, diff)
-        if not patch.data.isascii():
+        added = (line for diff in parsed.files for hunk in diff.hunks for line in hunk.changed("+"))
+        if not all(line.isascii() for line in (parsed.subject, *parsed.body, *added)):
             yield Finding(patch.name, "holds characters outside ASCII", _AMEND)
 
 
