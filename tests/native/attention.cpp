@@ -21,7 +21,9 @@ static int64_t cell(int64_t pos) {
 }
 
 static std::vector<float> attn_ref(const attn_params & p, const std::vector<float> & q, const std::vector<float> & k, const std::vector<float> & v) {
-    std::vector<float> res(p.hs*p.nh*p.gqa*p.n_q);
+    const int64_t hv = p.hv ? p.hv : p.hs;
+
+    std::vector<float> res(hv*p.nh*p.gqa*p.n_q);
     for (int64_t iq = 0; iq < p.n_q; ++iq) {
         for (int64_t h = 0; h < p.nh*p.gqa; ++h) {
             const int64_t n = p.n_kv - p.n_q + iq + 1; // causal
@@ -40,12 +42,12 @@ static std::vector<float> attn_ref(const attn_params & p, const std::vector<floa
                 x = exp(x - max);
                 sum += x;
             }
-            for (int64_t j = 0; j < p.hs; ++j) {
+            for (int64_t j = 0; j < hv; ++j) {
                 double y = 0.0;
                 for (int64_t i = 0; i < n; ++i) {
-                    y += s[i]/sum*v[(i*p.nh + h/p.gqa)*p.hs + j];
+                    y += s[i]/sum*v[(i*p.nh + h/p.gqa)*hv + j];
                 }
-                res[(iq*p.nh*p.gqa + h)*p.hs + j] = y;
+                res[(iq*p.nh*p.gqa + h)*hv + j] = y;
             }
         }
     }
@@ -59,13 +61,15 @@ void test_pair(ggml_backend_t backend, ggml_type type_k, ggml_type type_v, const
     ggml_context_ptr ctx_ptr { ggml_init(params) };
     ggml_context * ctx = ctx_ptr.get();
 
-    const int64_t n_embd = p.hs*p.nh;
+    const int64_t hv       = p.hv ? p.hv : p.hs;
+    const int64_t n_embd   = p.hs*p.nh;
+    const int64_t n_embd_v = hv*p.nh;
 
     // K, V -> cache by SET_ROWS, then views of the cache as in llama_kv_cache
     ggml_tensor * ck   = ggml_new_tensor_2d(ctx, type_k,        n_embd, N_CELLS);
-    ggml_tensor * cv   = ggml_new_tensor_2d(ctx, type_v,        n_embd, N_CELLS);
+    ggml_tensor * cv   = ggml_new_tensor_2d(ctx, type_v,        n_embd_v, N_CELLS);
     ggml_tensor * k    = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, n_embd, p.n_kv);
-    ggml_tensor * v    = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, n_embd, p.n_kv);
+    ggml_tensor * v    = ggml_new_tensor_2d(ctx, GGML_TYPE_F32, n_embd_v, p.n_kv);
     ggml_tensor * q    = ggml_new_tensor_3d(ctx, GGML_TYPE_F32, p.hs, p.n_q, p.nh*p.gqa);
     ggml_tensor * idxs = ggml_new_tensor_1d(ctx, GGML_TYPE_I64, p.n_kv);
     ggml_tensor * mask = ggml_new_tensor_2d(ctx, GGML_TYPE_F16, N_CELLS, p.n_q);
@@ -73,11 +77,11 @@ void test_pair(ggml_backend_t backend, ggml_type type_k, ggml_type type_v, const
     ggml_tensor * sk = ggml_set_rows(ctx, ck, k, idxs);
     ggml_tensor * sv = ggml_set_rows(ctx, cv, v, idxs);
 
-    auto view = [&](ggml_tensor * t) {
-        return ggml_permute(ctx, ggml_view_3d(ctx, t, p.hs, p.nh, N_CELLS,
-                ggml_row_size(t->type, p.hs), ggml_row_size(t->type, n_embd), 0), 0, 2, 1, 3);
+    auto view = [&](ggml_tensor * t, int64_t n) {
+        return ggml_permute(ctx, ggml_view_3d(ctx, t, n, p.nh, N_CELLS,
+                ggml_row_size(t->type, n), ggml_row_size(t->type, n*p.nh), 0), 0, 2, 1, 3);
     };
-    ggml_tensor * out = ggml_flash_attn_ext(ctx, q, view(sk), view(sv), mask, 1.0f/sqrtf(p.hs), 0.0f, 0.0f);
+    ggml_tensor * out = ggml_flash_attn_ext(ctx, q, view(sk, p.hs), view(sv, hv), mask, 1.0f/sqrtf(p.hs), 0.0f, 0.0f);
     ggml_prec_set_acc(out, GGML_PREC_F32);
 
     bool supported = true;
@@ -126,11 +130,11 @@ void test_pair(ggml_backend_t backend, ggml_type type_k, ggml_type type_v, const
     ggml_backend_tensor_get(out, res.data(), 0, ggml_nbytes(out));
 
     const auto exact = attn_ref(p, dq, dk, dv);
-    const auto ref   = attn_ref(p, dq, quant_dequant(type_k, dk, n_embd), quant_dequant(type_v, dv, n_embd));
+    const auto ref   = attn_ref(p, dq, quant_dequant(type_k, dk, n_embd), quant_dequant(type_v, dv, n_embd_v));
 
     const double err = nmse(res, ref);
-    printf("  %5s/%-5s hs = %3d, heads = %dx%d, n_kv = %3d, n_q = %2d: NMSE %.2e (of the types themselves: %.2e)\n",
-            ggml_type_name(type_k), ggml_type_name(type_v), (int) p.hs, (int) p.nh, (int) p.gqa, (int) p.n_kv, (int) p.n_q,
+    printf("  %5s/%-5s hs = %3d/%3d, heads = %dx%d, n_kv = %3d, n_q = %2d: NMSE %.2e (of the types themselves: %.2e)\n",
+            ggml_type_name(type_k), ggml_type_name(type_v), (int) p.hs, (int) hv, (int) p.nh, (int) p.gqa, (int) p.n_kv, (int) p.n_q,
             err, nmse(ref, exact));
     check(err < max_err, "%s: NMSE %g", name.c_str(), err);
 }

@@ -9,6 +9,7 @@ struct attn_params {
     int64_t gqa;  // query heads per KV head
     int64_t n_kv;
     int64_t n_q;
+    int64_t hv = 0; // head size of V, if it is another one
 };
 
 std::vector<float> quant_dequant(ggml_type type, const std::vector<float> & x, int64_t n_per_row);

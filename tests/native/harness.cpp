@@ -25,6 +25,12 @@ static int n_failed = 0;
 
 static std::vector<std::string> arguments;
 
+namespace {
+struct deferred {
+    std::string reason;
+};
+}
+
 static std::vector<std::pair<std::string, std::function<void()>>> & topics() {
     static std::vector<std::pair<std::string, std::function<void()>>> res;
     return res;
@@ -50,8 +56,7 @@ bool check(bool ok, const char * fmt, ...) {
 }
 
 void defer(const std::string & reason) {
-    printf("skipped: %s\n", reason.c_str());
-    exit(n_failed ? 1 : EXIT_DEFERRED);
+    throw deferred { reason };
 }
 
 const std::string & argument(size_t i, const std::string & otherwise) {
@@ -173,18 +178,26 @@ int main(int argc, char ** argv) {
 
     bool ok    = true;
     bool found = false;
+    int  n_run = 0;
     for (const auto & topic : topics()) {
-        if (name.empty() || name == topic.first) {
-            found = true;
-            topic.second();
-            printf("%s: %d checks, %d failed\n", topic.first.c_str(), n_checks, n_failed);
-            ok = ok && n_checks > 0 && n_failed == 0;
-            n_checks = n_failed = 0;
+        if (!name.empty() && name != topic.first) {
+            continue;
         }
+        found = true;
+        try {
+            topic.second();
+            n_run++;
+            ok = ok && n_checks > 0;
+        } catch (const deferred & d) {
+            printf("  skipped: %s\n", d.reason.c_str());
+        }
+        printf("%s: %d checks, %d failed\n", topic.first.c_str(), n_checks, n_failed);
+        ok = ok && n_failed == 0;
+        n_checks = n_failed = 0;
     }
     if (!found) {
         fprintf(stderr, "there is no test %s\n", name.c_str());
         return 1;
     }
-    return ok ? 0 : 1;
+    return !ok ? 1 : n_run > 0 ? 0 : EXIT_DEFERRED;
 }

@@ -25,7 +25,7 @@ __attribute__((format(printf, 2, 3)))
 #endif
 bool check(bool ok, const char * fmt, ...);
 
-// ends the program with EXIT_DEFERRED
+// ends the topic, and with it a program that runs nothing else: EXIT_DEFERRED
 [[noreturn]] void defer(const std::string & reason);
 
 // the arguments behind the topic

@@ -35,6 +35,23 @@ static void test_pairs(const std::string & backend_name, const std::string & pai
     }
 }
 
+// every head size for which a GPU may have a kernel of its own
+static void test_heads(const std::string & backend_name) {
+    ggml_backend_ptr backend = backend_from_name(backend_name);
+    const ggml_type type_v = type_from_name("tq3_0");
+
+    for (const char * type_k : { "tq3_0", "f16", "q8_0", "q5_0", "q4_0" }) {
+        const int64_t sizes[][2] = { { 32, 32 }, { 64, 64 }, { 96, 96 }, { 96, 64 }, { 128, 128 }, { 192, 192 }, { 192, 128 }, { 256, 256 }, { 512, 512 } };
+        for (const auto & size : sizes) {
+            for (int64_t n_q : { 1, 20, 35 }) {
+                test_pair(backend.get(), type_from_name(type_k), type_v, { size[0], 1, 2, 113, n_q, size[1] });
+            }
+        }
+    }
+}
+
+static const test_case reg_heads("heads", [] { test_heads(argument(0, "CPU")); });
+
 static const test_case reg("pairs", [] {
     test_pairs(argument(0, "CPU"), argument(1, "f16/f16,q8_0/q8_0,tq3_0/tq3_0,f16/tq3_0,tq3_0/f16,q8_0/tq3_0,tq3_0/q8_0,"
                                                "q5_0/tq3_0,q4_0/tq3_0,tq3_0/q4_0"));

@@ -94,7 +94,7 @@ def _white_space_only(diff: FileDiff) -> bool:
 
 
 def plain_text(subject: Subject) -> Iterator[Finding]:
-    """No binary content, no CRLF; in the message and in added lines nothing but ASCII, and no white space at the end."""
+    """No binary content, no CRLF; in the message and in added lines only ASCII, and no white space at the end."""
     for patch, parsed in subject.parsed():
         for diff in parsed.files:
             if diff.binary:
