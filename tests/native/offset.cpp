@@ -41,10 +41,10 @@ static void test_offset() {
 
     // measured, with a margin of a quarter
     const struct { const char * type; double plain; double offset; } limits[] = {
-        { "q8_0",  0.0001, 0.01 },
-        { "q5_0",  0.01,   1.0  },
-        { "q4_0",  0.05,   5.0  },
-        { "tq3_0", 0.1,    5.0  },
+        { "q8_0",  0.00005, 0.0028 },
+        { "q5_0",  0.0029,  0.182  },
+        { "q4_0",  0.0113,  0.70   },
+        { "tq3_0", 0.0356,  0.442  },
     };
     for (const auto & l : limits) {
         for (float offset : { 0.0f, 20.0f }) {
