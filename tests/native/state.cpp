@@ -88,8 +88,10 @@ static void test_cut(llama_model * model, const char * arch, const pair & p) {
     const auto fresh = decode_tokens(ctx_new.get(), 16, 0, 0, 11);
     const auto next  = decode_tokens(ctx_new.get(), 8, 16, 0, 12);
 
+    const int step = strcmp(arch, "llama") ? 3 : 1;
+
     int n_untouched = 0;
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 40; i += step) {
         const size_t n_seq = i < 14 ? 4*i          : i < 26 ? 60*(i - 13)      : seq.size()*(i - 25)/15;
         const size_t n_all = i < 14 ? 20 + 4*i     : i < 26 ? 24 + 60*(i - 13) : all.size()*(i - 25)/15;
 
@@ -112,7 +114,7 @@ static void test_cut(llama_model * model, const char * arch, const pair & p) {
         }
     }
     // the header is read before anything is replaced
-    check(n_untouched >= 2 && n_untouched < 20, "%s: %d of 40 cut states left the sequence untouched", arch, n_untouched);
+    check(n_untouched >= 1 && n_untouched < 20, "%s: %d of the cut states left the sequence untouched", arch, n_untouched);
 }
 
 // the part that a server saves as a checkpoint
