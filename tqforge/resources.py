@@ -29,5 +29,10 @@ def third_party() -> Path:
     return data_root() / "third_party"
 
 
+def native_tests() -> Path:
+    """The folder of the native tests; its `inject.cmake` adds them to a build of llama.cpp."""
+    return data_root() / "tests" / "native"
+
+
 def metal_dir() -> Path:
     return data_root() / "metal"

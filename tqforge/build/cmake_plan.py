@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from tqforge import resources
 from tqforge.core.values import Host
 from tqforge.errors import PlatformError
 
@@ -67,7 +68,7 @@ class Plan:
     metal: bool
     native: bool
     arguments: tuple[str, ...]  # for CMake; they decide about reuse
-    launchers: tuple[str, ...]  # for CMake as well, but a build is the same with ccache and without
+    launchers: tuple[str, ...]  # for CMake as well, but neither ccache nor the native tests change a build
     targets: tuple[str, ...]
     jobs: int
     version: str
@@ -94,7 +95,7 @@ def make(host: Host, options: Options, version: Version) -> Plan:
             f"-DLLAMA_BUILD_NUMBER={version.build}",
             f"-DLLAMA_BUILD_COMMIT={version.commit}",
         ),
-        launchers=_launchers(options.ccache),
+        launchers=(*_launchers(options.ccache), f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={_native_tests()}"),
         targets=options.targets,
         jobs=options.jobs or jobs(host),
         version=str(version),
@@ -177,6 +178,10 @@ def _deployment_target(release: str) -> str:
     parts = [int(part) for part in release.split(".")[:2] if part.isdigit()]
     mine = (parts[0], parts[1] if len(parts) > 1 else 0) if parts else _OLDEST_MACOS
     return ".".join(str(part) for part in min(mine, _OLDEST_MACOS))
+
+
+def _native_tests() -> Path:
+    return resources.native_tests() / "inject.cmake"
 
 
 def _launchers(ccache: Path | None) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +99,14 @@ class _Steps:
         self.meter.update(self.done, f"({self.done}/{self.total}) {what}")
 
 
+def _native_tests() -> str:
+    """Return the version of the native tests: a result belongs to the tests that ran."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in resources.native_tests().rglob("*") if path.is_file()):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
 def _runner(workspace: Workspace, base: Base, repository: Repository, jobs: int | None, steps: _Steps) -> ProofRunner:
     host, tools = toolchain.host(), toolchain.tools()
     options = cmake_plan.Options(native=False, metal=False, ccache=tools.ccache.path if tools.ccache else None)
@@ -128,7 +137,7 @@ def _runner(workspace: Workspace, base: Base, repository: Repository, jobs: int 
         jobs=jobs or plan.jobs,
         cache=ResultCache(
             workspace.runs / "prove" / "cache" / "results.json",
-            " ".join((*arguments, tools.cxx.version, tools.cc.version)),
+            " ".join((*arguments, tools.cxx.version, tools.cc.version, _native_tests())),
         ),
         progress=steps.line,
         metal=MetalEmulator(builder=metal),

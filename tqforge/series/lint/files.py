@@ -98,7 +98,8 @@ def plain_text(subject: Subject) -> Iterator[Finding]:
             if diff.binary:
                 yield Finding(patch.name, f"binary change of {diff.path}", "Keep binary files out of patches.")
             yield from _added_lines(patch.name, diff)
-        if not patch.data.isascii():
+        added = (line for diff in parsed.files for hunk in diff.hunks for line in hunk.changed("+"))
+        if not all(line.isascii() for line in (parsed.subject, *parsed.body, *added)):
             yield Finding(patch.name, "contains characters outside ASCII", _AMEND)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tqforge.series.lint.ids_and_layout import HEADER, enum_values, new_values
 from tqforge.series.lint.subject import Finding, Rule, Skipped, SourceTree, Subject
-from tqforge.series.lint.supports_op import closures
+from tqforge.series.lint.supports_op import closures, syntax
 from tqforge.series.lint.supports_op.closures import CFunction, Functions
 from tqforge.series.lint.supports_op.syntax import CError
 from tqforge.series.lint.supports_op.tuning import Variants
@@ -21,6 +21,7 @@ TUNING = f"{FOLDER}/ggml-metal-tuning.cpp"
 TRAITS = "ggml/src/ggml.c"
 _SUPPORTS, _MUL_MAT = "ggml_metal_device_supports_op", "ggml_metal_supports_mul_mat_op"
 _USE_F16 = "ggml_metal_op_flash_attn_ext_use_kv_f16"
+_HAS_HEAD = "ggml_metal_op_flash_attn_ext_has_head"
 _EMPTY = {"GGML_OP_NONE", "GGML_OP_RESHAPE", "GGML_OP_VIEW", "GGML_OP_TRANSPOSE", "GGML_OP_PERMUTE"}
 _COPIES = ("GGML_OP_CPY", "GGML_OP_DUP", "GGML_OP_CONT")
 _BLOCK = 32
@@ -64,7 +65,11 @@ class Answers:
             names = ("has_simdgroup_reduction", "op", "src0_f16_has_mv", "mm_path")
             functions[_MUL_MAT] = lambda *values: mul_mat(dict(zip(names, values, strict=False)))
         functions["ggml_metal_op_mul_mat_use_fwht"] = lambda *_: False
+        if heads := _optional(dispatch, _HAS_HEAD):
+            functions[_HAS_HEAD] = lambda dk, dv: heads({"dk": dk, "dv": dv})
         self._supports = closures.load(text, _SUPPORTS, functions)
+        if heads:
+            text += syntax.text(syntax.body(dispatch, _HAS_HEAD))
         #: The function can tell only those types apart that it names; one of the others stands for all of them.
         self.named = set(re.findall(r"\bGGML_TYPE_\w+", text))
         self.sizes = sorted({int(number) for number in re.findall(r"\b(\d{2,3})\b", text) if int(number) % 8 == 0})
@@ -128,7 +133,7 @@ def _attention(answers: Answers, kind: str, types: list[str]) -> Iterator[tuple[
         name = short(k) if k == v else f"{short(k)}_{short(v)}"
         kernels = [f"kernel_flash_attn_ext_f16_{sizes}", f"kernel_flash_attn_ext_kv_{short(kind)}_f16"]
         if dk % _BLOCK == 0:
-            suffixes = ["", *answers.variants.suffixes((k, v), dk, dv)]
+            suffixes = answers.variants.suffixes((k, v), dk, dv)
             kernels += [f"kernel_flash_attn_ext_vec_{name}_{sizes}{suffix}" for suffix in suffixes]
         kernels += [f"kernel_flash_attn_ext_{name}_{sizes}"] if k == v and answers.needs_matrix_kernel(op) else []
         yield f"FLASH_ATTN_EXT K {short(k)} ({dk}), V {short(v)} ({dv})", kernels

@@ -26,6 +26,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "crlf": ("+int thing;\n", "+int thing;\r\n", "lines that end in CRLF"),
     "trailing space": ("+int thing;\n", "+int thing; \n", "white space at the end of a line"),
     "not ascii": ("Because.", "Becaus\u00e9.", "characters outside ASCII"),
+    "line not ascii": ("+int thing;\n", "+int thing; // \u00e9\n", "characters outside ASCII"),
     "machine path": ("+int thing;", '+include "/home/me/thing.h"', "a path of a machine: /home/me"),
     "outside scope": ("ggml/src/ggml.c", "src/llama.cpp", "outside the scope of 'ggml-*'"),
     "cut": (" int b;\n int c;\n", " int b;\n", "not a well-formed patch"),

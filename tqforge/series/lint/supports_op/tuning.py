@@ -16,6 +16,8 @@ from tqforge.series.lint.supports_op.syntax import CError
 _PICK, _BASELINE = "fa_vec_pick", "fa_vec_baseline_ne"
 _TABLE = re.compile(r"\bfa_vec_tuned_table\[\] = \{(.*?)\n\};", re.S)
 _ROW = re.compile(r"\{ *\{ *\d+, *(\w+), *(\d+), *(\d+), *-?\d+, *-?\d+ *\}, *\{ *(\d+), *(\d+) *\} *\}")
+_TYPES = re.compile(r"\bfa_vec_type_table\[\] = \{(.*?)\n\};", re.S)  # types with one variant for everything
+_TYPE = re.compile(r"\{ *(\w+), *\{ *(\d+), *(\d+) *\} *\}")
 _FIXED = re.compile(r"if \(dtype == (\w+)\) \{\s*return \{ *(\d+), *(\d+) *\};")
 
 
@@ -47,16 +49,21 @@ class Variants:
     def __init__(self, tuning: str = "", dispatch: str = "") -> None:
         self._choices = tuple(choices(tuning)) if tuning else ()
         self._baseline = closures.load(tuning, _BASELINE) if tuning else None
+        types = _TYPES.search(tuning)
+        self._only = {kind: (int(q), int(ne)) for kind, q, ne in _TYPE.findall(types[1])} if types else {}
         asked = re.search(rf"\b{_PICK}\([^;]*?->src\[([12])\]->type", dispatch)
         if tuning and asked is None:
             raise CError(f"the dispatch code does not call {_PICK} with the type of K or of V")
         self._operand = int(asked[1]) if asked else 1
 
     def suffixes(self, types: tuple[str, str], dk: int, dv: int) -> list[str]:
-        """Return the suffixes of the further kernels for these types of K and V."""
+        """Return what the kernel names end with for these types of K and V; the baseline's name has no suffix."""
         if self._baseline is None:
-            return []
+            return [""]
         kind = types[self._operand - 1]
-        chosen = {c.variant for c in self._choices if c.kind == kind and c.sizes in (None, (dk, dv))}
         plain = (1, self._baseline({"dk": dk, "dv": dv}))
-        return [f"_q{q}_ne{ne}" for q, ne in sorted(chosen - {plain})]
+        if kind in self._only:
+            chosen = {self._only[kind]}
+        else:
+            chosen = {plain} | {c.variant for c in self._choices if c.kind == kind and c.sizes in (None, (dk, dv))}
+        return sorted("" if (q, ne) == plain else f"_q{q}_ne{ne}" for q, ne in chosen)
