@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 static bool run(const std::string & folder, const std::string & op) {
@@ -15,8 +16,10 @@ static bool run(const std::string & folder, const std::string & op) {
     int n_passed = 0;
     int n_cases  = 0;
     while (fgets(line, sizeof(line), pipe)) {
-        if (sscanf(line, " %d/%d tests passed", &n_passed, &n_cases) != 2) {
+        if (!strstr(line, "tests passed")) {
             last = line;
+        } else if (sscanf(line, " %d/%d", &n_passed, &n_cases) != 2) {
+            n_cases = 0;
         }
     }
     const bool ok = pclose(pipe) == 0 && n_cases > 0 && n_passed == n_cases;
