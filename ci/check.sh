@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every gate of the project in order; each has an exit code of its own. Run it from anywhere: bash ci/check.sh
-# It needs a Python 3.11+ with tqforge installed (`pip install -e '.[dev]'`) on PATH.
+# Run every gate of the project in order; each has its own exit code. Works from any folder: bash ci/check.sh
+# Needs a Python 3.11+ with tqforge installed (`pip install -e '.[dev]'`) on PATH.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 
 gate() {
     local code=$1 name=$2 start=$SECONDS
@@ -19,10 +19,14 @@ gate 41 lint        ruff check .
 gate 42 format      ruff format --check .
 gate 43 types       mypy
 gate 40 layers      lint-imports
+gate 50 spelling    typos
+gate 51 shell       shellcheck ci/check.sh ci/upstream_tests.sh ci/wheel.sh ci/workflows.sh .ci/run
+gate 52 workflows   bash ci/workflows.sh
+gate 53 cpp-format  bash ci/cpp_format.sh
 gate 44 generated   python ci/generate.py --check
 gate 45 patch-lint  tqforge patch lint
 gate 46 export      tqforge patch export --check
 gate 47 wheel       bash ci/wheel.sh
 gate 48 upstream    bash ci/upstream_tests.sh
-gate 49 tests       python -m pytest
+gate 49 tests       python -m pytest --cov
 printf '\nall gates passed in %d s\n' "$SECONDS"

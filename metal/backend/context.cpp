@@ -1,8 +1,9 @@
 // The backend context: a graph is encoded by ggml-metal-ops.cpp, node by node, on the calling thread.
-#include "host.h"
+#include "emulator.h"
 #include "ggml-impl.h"
 #include "ggml-metal-common.h"
 #include "ggml-metal-ops.h"
+
 #include <cstring>
 
 extern "C" {
@@ -12,8 +13,12 @@ void ggml_metal_free(ggml_metal_t c) { delete c; }
 const char * ggml_metal_get_name(ggml_metal_t c) { return c->dev->props.name; }
 void ggml_metal_synchronize(ggml_metal_t) {}
 
-void ggml_metal_set_tensor_async(ggml_metal_t, ggml_tensor * t, const void * d, size_t o, size_t n) { memcpy((char *) t->data + o, d, n); }
-void ggml_metal_get_tensor_async(ggml_metal_t, const ggml_tensor * t, void * d, size_t o, size_t n) { memcpy(d, (const char *) t->data + o, n); }
+void ggml_metal_set_tensor_async(ggml_metal_t, ggml_tensor * t, const void * d, size_t o, size_t n) {
+    memcpy((char *) t->data + o, d, n);
+}
+void ggml_metal_get_tensor_async(ggml_metal_t, const ggml_tensor * t, void * d, size_t o, size_t n) {
+    memcpy(d, (const char *) t->data + o, n);
+}
 bool ggml_metal_cpy_tensor_async(ggml_metal_t, ggml_metal_t, const ggml_tensor * s, ggml_tensor * d) {
     memcpy(d->data, s->data, ggml_nbytes(s));
     return true;
@@ -22,16 +27,16 @@ bool ggml_metal_cpy_tensor_async(ggml_metal_t, ggml_metal_t, const ggml_tensor *
 enum ggml_status ggml_metal_graph_compute(ggml_metal_t c, ggml_cgraph * graph) {
     static std::mutex one_at_a_time; // the executor has one set of GPU threads
     const std::lock_guard<std::mutex> guard(one_at_a_time);
-    const int errors_before = metal_host::n_errors();
+    const int errors_before = metal_emulator::n_errors();
     ggml_metal_op_t op = ggml_metal_op_init(c->dev, nullptr, graph, c->dev->fusion, 0, graph->n_nodes, true, false, 0);
     for (int i = 0; i < ggml_metal_op_n_nodes(op);) {
-        metal_host_begin_op();
+        metal_emulator_begin_op();
         const int n = ggml_metal_op_encode(op, i); // nodes done at once, if they were fused
         if (n == 0) break;
         i += n;
     }
     ggml_metal_op_free(op);
-    return metal_host::n_errors() > errors_before ? GGML_STATUS_FAILED : GGML_STATUS_SUCCESS;
+    return metal_emulator::n_errors() > errors_before ? GGML_STATUS_FAILED : GGML_STATUS_SUCCESS;
 }
 
 void ggml_metal_graph_optimize(ggml_metal_t, ggml_cgraph * graph) { ggml_graph_optimize(graph); }

@@ -1,13 +1,14 @@
 // The device and its properties. What it says it can do is in supports.cpp.
-#include "host.h"
+#include "emulator.h"
 #include "ggml-impl.h"
+
 #include <cstdlib>
 #include <cstring>
 
 static const size_t MEMORY = (size_t) 16 << 30;
 
 static int gpu_family() {
-    const char * s = getenv("METAL_HOST_FAMILY");
+    const char * s = getenv("METAL_EMULATOR_FAMILY");
     return s ? atoi(s) : 7;
 }
 
@@ -18,10 +19,11 @@ ggml_metal_device_t ggml_metal_device_init(int device, int) {
     ggml_metal_device_props & p = d->props;
     p.device = p.device_virt = device;
     snprintf(p.name, sizeof p.name, "MTL%d", device);
-    snprintf(p.desc, sizeof p.desc, "Metal host (kernels executed on the CPU, %s build)", metal_host_variant);
+    snprintf(p.desc, sizeof p.desc, "Metal emulator (kernels executed on the CPU, %s build)", metal_emulator_variant);
     p.max_buffer_size = p.max_working_set_size = MEMORY;
     p.max_theadgroup_memory_size = 32768;
-    p.has_simdgroup_reduction = p.has_simdgroup_mm = p.has_unified_memory = p.use_shared_buffers = p.supports_gpu_family_apple7 = true;
+    p.has_simdgroup_reduction = p.has_simdgroup_mm = p.has_unified_memory = p.use_shared_buffers =
+        p.supports_gpu_family_apple7 = true;
     p.device_id = GGML_METAL_DEVICE_GENERIC;
     p.gpu_family = gpu_family();
     p.op_offload_min_batch_size = 32;

@@ -1,5 +1,7 @@
 // Compiled once into each loadable backend.
-extern const char * metal_host_variant;
+extern const char * metal_emulator_variant;
 namespace {
-struct SetVariant { SetVariant() { metal_host_variant = METAL_HOST_VARIANT; } } set_variant;
-}
+struct SetVariant {
+    SetVariant() { metal_emulator_variant = METAL_EMULATOR_VARIANT; }
+} set_variant;
+} // namespace

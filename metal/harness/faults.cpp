@@ -1,13 +1,15 @@
-// usage: metal-host-faults KERNEL: runs one kernel of faults.metal over one threadgroup of 64 threads and prints the result.
-#include "../runtime/executor.h"
+// usage: metal-emulator-faults KERNEL: runs one kernel of faults.metal over one threadgroup of 64 threads and prints
+// the result.
+#include "runtime/executor.h"
+
 #include <cstdio>
 
 int main(int argc, char ** argv) {
-    using namespace metal_host;
-    metal_host_variant = "check";
+    using namespace metal_emulator;
+    metal_emulator_variant = "check";
     const Kernel * kernel = argc == 2 ? find_kernel(argv[1]) : nullptr;
     if (!kernel) {
-        fprintf(stderr, "usage: metal-host-faults KERNEL (of faults.metal)\n");
+        fprintf(stderr, "usage: metal-emulator-faults KERNEL (of faults.metal)\n");
         return 2;
     }
     float in[64], out[64] = {};

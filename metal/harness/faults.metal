@@ -8,8 +8,8 @@ using namespace metal;
 
 constant float table[4] = {1.0f, 2.0f, 3.0f, 4.0f};
 
-kernel void good(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
-    METAL_HOST_GROUP_VARIABLE(float, mine, [64]);
+kernel void good(device const float * in, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
+    METAL_EMULATOR_GROUP_VARIABLE(float, mine, [64]);
     mine[tid] = in[tid]*table[tid % 4];
     FENCE;
     shared[tid] = mine[63 - tid];
@@ -17,13 +17,13 @@ kernel void good(device const float * in, device float * out, threadgroup float 
     out[tid] = shared[tid ^ 1] + simd_sum(float4((float) lane))[2] + simd_shuffle_xor((float) lane, 1) + (float) simdgroup;
 }
 
-kernel void same_value_written_by_all(device const float *, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+kernel void same_value_written_by_all(device const float *, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
     shared[0] = 7.0f;
     FENCE;
     out[tid] = shared[0] + (float) lane + (float) simdgroup;
 }
 
-kernel void written_after_the_own_simdgroup_read(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+kernel void written_after_the_own_simdgroup_read(device const float * in, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
     shared[tid] = in[tid];
     FENCE;
     const float all = shared[0] + shared[32]; // over at the next barrier, for all SIMD groups
@@ -34,19 +34,19 @@ kernel void written_after_the_own_simdgroup_read(device const float * in, device
     out[tid] = all + first + (float) lane;
 }
 
-kernel void race_read(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+kernel void race_read(device const float * in, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
     shared[tid] = in[tid];
     out[tid] = shared[tid ^ 1] + (float) lane + (float) simdgroup;
 }
 
-kernel void race_across_simdgroups(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+kernel void race_across_simdgroups(device const float * in, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
     shared[tid] = in[tid];
     simdgroup_barrier(mem_flags::mem_threadgroup); // orders the own SIMD group only
     out[tid] = shared[63 - tid] + (float) lane + (float) simdgroup;
 }
 
 // the order decides which SIMD group reads last: a writer in each of the two
-kernel void race_write_after_read_0(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+kernel void race_write_after_read_0(device const float * in, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
     shared[tid] = in[tid];
     FENCE;
     const float x = shared[0];
@@ -55,7 +55,7 @@ kernel void race_write_after_read_0(device const float * in, device float * out,
     out[tid] = x + (float) lane + (float) simdgroup;
 }
 
-kernel void race_write_after_read_1(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+kernel void race_write_after_read_1(device const float * in, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
     shared[tid] = in[tid];
     FENCE;
     const float x = shared[0];
@@ -64,45 +64,45 @@ kernel void race_write_after_read_1(device const float * in, device float * out,
     out[tid] = x + (float) lane + (float) simdgroup;
 }
 
-kernel void race_behind_mem_none(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+kernel void race_behind_mem_none(device const float * in, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
     shared[tid] = in[tid];
     threadgroup_barrier(mem_flags::mem_none);
     out[tid] = shared[63 - tid] + (float) lane + (float) simdgroup;
 }
 
-kernel void race_write(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+kernel void race_write(device const float * in, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
     shared[0] = in[tid];
     FENCE;
     out[tid] = shared[0] + (float) lane + (float) simdgroup;
 }
 
 kernel void race_in_kernel_variable(device const float * in, device float * out, LANES) {
-    METAL_HOST_GROUP_VARIABLE(float, mine, [64]);
+    METAL_EMULATOR_GROUP_VARIABLE(float, mine, [64]);
     mine[tid] = in[tid];
     out[tid] = mine[tid ^ 1] + (float) lane + (float) simdgroup;
 }
 
-kernel void uninitialized(device const float *, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+kernel void uninitialized(device const float *, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
     if (tid < 63) shared[tid] = 1.0f;
     FENCE;
     out[tid] = shared[63 - tid] + (float) lane + (float) simdgroup;
 }
 
 kernel void uninitialized_kernel_variable(device const float *, device float * out, LANES) {
-    METAL_HOST_GROUP_VARIABLE(float, mine, [64]);
+    METAL_EMULATOR_GROUP_VARIABLE(float, mine, [64]);
     if (tid < 63) mine[tid] = 1.0f;
     FENCE;
     out[tid] = mine[63 - tid] + (float) lane + (float) simdgroup;
 }
 
-kernel void beyond_threadgroup_memory(device const float * in, device float * out, threadgroup float * shared [[metal_host_group_memory(0)]], LANES) {
+kernel void beyond_threadgroup_memory(device const float * in, device float * out, threadgroup float * shared [[metal_emulator_group_memory(0)]], LANES) {
     shared[tid + 1] = in[tid];
     FENCE;
     out[tid] = shared[tid + 1] + (float) lane + (float) simdgroup;
 }
 
 kernel void beyond_kernel_variable(device const float * in, device float * out, LANES) {
-    METAL_HOST_GROUP_VARIABLE(float, mine, [63]);
+    METAL_EMULATOR_GROUP_VARIABLE(float, mine, [63]);
     mine[tid] = in[tid];
     FENCE;
     out[tid] = mine[tid] + (float) lane + (float) simdgroup;
@@ -153,7 +153,7 @@ kernel void matrix_pointer_not_uniform(device const float * in, device float * o
     out[tid] = m.thread_elements()[0] + (float) simdgroup;
 }
 
-#define REGISTER(name) METAL_HOST_KERNEL(#name, name)
+#define REGISTER(name) METAL_EMULATOR_KERNEL(#name, name)
 REGISTER(good) REGISTER(same_value_written_by_all) REGISTER(written_after_the_own_simdgroup_read)
 REGISTER(race_read) REGISTER(race_across_simdgroups) REGISTER(race_write_after_read_0) REGISTER(race_write_after_read_1) REGISTER(race_behind_mem_none) REGISTER(race_write) REGISTER(race_in_kernel_variable)
 REGISTER(uninitialized) REGISTER(uninitialized_kernel_variable)

@@ -1,5 +1,7 @@
 #include "graph.h"
+
 #include "ggml-alloc.h"
+
 #include <algorithm>
 
 Graph::Graph(ggml_backend_t b) : backend(b) {
@@ -44,8 +46,8 @@ Floats gaussian(size_t n, float deviation) {
 }
 
 Bytes quantized(ggml_type type, const Floats & x, int64_t row) {
-    Bytes q(ggml_row_size(type, row)*(x.size()/row));
-    ggml_quantize_chunk(type, x.data(), q.data(), 0, (int64_t) x.size()/row, row, nullptr);
+    Bytes q(ggml_row_size(type, row) * (x.size() / row));
+    ggml_quantize_chunk(type, x.data(), q.data(), 0, (int64_t) x.size() / row, row, nullptr);
     return q;
 }
 

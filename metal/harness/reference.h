@@ -10,7 +10,9 @@ struct Attention {
     std::string name(const std::string & k_type, const std::string & v_type) const;
 };
 
-struct AttentionData { Floats q, k, v, mask, sinks; };  // mask: queries x kv, empty if there is none
+struct AttentionData {
+    Floats q, k, v, mask, sinks;
+}; // mask: queries x kv, empty if there is none
 
 std::vector<double> attention(const Attention & a, const AttentionData & x);
 double nmse(const Floats & got, const std::vector<double> & expected);

@@ -1,6 +1,7 @@
 // Rows of blocks: what is written must be the bytes of ggml's C code, what is read its values.
 #include "blocks.h"
 #include "cases.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -11,7 +12,7 @@ static constexpr int ROW = 256, ROWS = 17, INDICES = 9;
 
 static std::vector<int> row_order() {
     std::vector<int> v(INDICES);
-    for (int i = 0; i < INDICES; ++i) v[i] = (i*5 + 3) % ROWS;
+    for (int i = 0; i < INDICES; ++i) v[i] = (i * 5 + 3) % ROWS;
     return v;
 }
 
@@ -21,9 +22,10 @@ static std::vector<int> each_row(size_t rows) {
     return v;
 }
 
-// Gaussian rows, with blocks in them that quantizers get wrong: zeros, a single value, equal values, tiny and large ones
+// Gaussian rows, with blocks in them that quantizers get wrong: zeros, a single value, equal values, tiny and large
+// ones
 static Floats difficult_rows(int rows) {
-    Floats x = gaussian((size_t) ROW*rows, 1);
+    Floats x = gaussian((size_t) ROW * rows, 1);
     for (int i = 0; i < 32; ++i) {
         x[i] = 0;
         x[32 + i] = i == 5 ? -3.0f : 0;
@@ -36,7 +38,7 @@ static Floats difficult_rows(int rows) {
 
 // of the values that the C code decodes to numbers
 static double error_of(ggml_type type, const Bytes & got, const Bytes & expected) {
-    const size_t n = got.size()/ggml_type_size(type)*ggml_blck_size(type);
+    const size_t n = got.size() / ggml_type_size(type) * ggml_blck_size(type);
     const Floats x = dequantized(type, got, n), y = dequantized(type, expected, n);
     Floats seen;
     std::vector<double> wanted;
@@ -48,9 +50,9 @@ static double error_of(ggml_type type, const Bytes & got, const Bytes & expected
     return nmse(seen, wanted);
 }
 
-// codes must be equal; the scale in the first two bytes of a block may be off by METAL_HOST_SCALE_ULP (0)
+// codes must be equal; the scale in the first two bytes of a block may be off by METAL_EMULATOR_SCALE_ULP (0)
 static Outcome compare_blocks(ggml_type type, const Bytes & got, const Bytes & expected) {
-    static const int allowed = getenv("METAL_HOST_SCALE_ULP") ? atoi(getenv("METAL_HOST_SCALE_ULP")) : 0;
+    static const int allowed = getenv("METAL_EMULATOR_SCALE_ULP") ? atoi(getenv("METAL_EMULATOR_SCALE_ULP")) : 0;
     const size_t block = ggml_type_size(type);
     size_t codes = 0, scales = 0;
     int worst = 0;
@@ -62,12 +64,14 @@ static Outcome compare_blocks(ggml_type type, const Bytes & got, const Bytes & e
         scales += x != y;
         worst = std::max(worst, std::abs(x - y));
     }
-    return {codes == 0 && worst <= allowed, error_of(type, got, expected), 0, std::to_string(codes) + " code bytes and " + std::to_string(scales)
-            + " scales differ, by " + std::to_string(worst) + " ulp at most, in " + std::to_string(got.size()/block) + " blocks"};
+    return {codes == 0 && worst <= allowed, error_of(type, got, expected), 0,
+            std::to_string(codes) + " code bytes and " + std::to_string(scales) + " scales differ, by "
+                + std::to_string(worst) + " ulp at most, in " + std::to_string(got.size() / block) + " blocks"};
 }
 
 // rows of x to the places of `order`, in a tensor of `rows` rows
-template <class Index> static Outcome set_rows(ggml_backend_t backend, ggml_type type, const Floats & x, const std::vector<int> & order, int rows) {
+template <class Index> static Outcome set_rows(ggml_backend_t backend, ggml_type type, const Floats & x,
+                                               const std::vector<int> & order, int rows) {
     Graph g(backend);
     auto dst = g.tensor(type, ROW, rows), src = g.tensor(GGML_TYPE_F32, ROW, (int64_t) order.size());
     auto index = g.tensor(sizeof(Index) == 8 ? GGML_TYPE_I64 : GGML_TYPE_I32, (int64_t) order.size());
@@ -79,7 +83,7 @@ template <class Index> static Outcome set_rows(ggml_backend_t backend, ggml_type
     const bool ran = g.compute();
     const Bytes q = quantized(type, x, ROW);
     const size_t n = ggml_row_size(type, ROW);
-    for (size_t i = 0; i < order.size(); ++i) memcpy(&expected[order[i]*n], &q[i*n], n);
+    for (size_t i = 0; i < order.size(); ++i) memcpy(&expected[order[i] * n], &q[i * n], n);
     Outcome o = compare_blocks(type, get<uint8_t>(dst), expected);
     o.ok &= ran;
     return o;
@@ -91,7 +95,7 @@ template <class Index> static Outcome set_some_rows(ggml_backend_t backend, ggml
 
 static Outcome copy_to(ggml_backend_t backend, ggml_type type, const Floats & x) {
     Graph g(backend);
-    const int64_t rows = (int64_t) x.size()/ROW;
+    const int64_t rows = (int64_t) x.size() / ROW;
     auto dst = g.tensor(type, ROW, rows), src = g.tensor(GGML_TYPE_F32, ROW, rows);
     g.allocate(ggml_cpy(g.context(), src, dst));
     set(src, x);
@@ -112,10 +116,11 @@ static Outcome read(ggml_backend_t backend, ggml_type type, bool rows, ggml_type
     set(src, q);
     if (rows) set(index, order);
     const bool ran = g.compute();
-    const Floats x = dequantized(type, q, (size_t) ROW*ROWS);
+    const Floats x = dequantized(type, q, (size_t) ROW * ROWS);
     std::vector<double> expected;
-    for (int i : order) expected.insert(expected.end(), &x[i*ROW], &x[i*ROW] + ROW);
-    const double e = nmse(dequantized(to, get<uint8_t>(out), expected.size()), expected), limit = to == GGML_TYPE_F16 ? 1e-7 : 1e-12;
+    for (int i : order) expected.insert(expected.end(), &x[i * ROW], &x[i * ROW] + ROW);
+    const double e = nmse(dequantized(to, get<uint8_t>(out), expected.size()), expected),
+                 limit = to == GGML_TYPE_F16 ? 1e-7 : 1e-12;
     return {ran && e <= limit, e, limit, ""};
 }
 
@@ -124,10 +129,10 @@ std::vector<Case> row_cases(ggml_type type) {
     return {
         {"SET_ROWS i64 " + name, [=](ggml_backend_t b) { return set_some_rows<int64_t>(b, type); }},
         {"SET_ROWS i32 " + name, [=](ggml_backend_t b) { return set_some_rows<int32_t>(b, type); }},
-        {"CPY f32 to " + name,   [=](ggml_backend_t b) { return copy_to(b, type, difficult_rows(ROWS)); }},
+        {"CPY f32 to " + name, [=](ggml_backend_t b) { return copy_to(b, type, difficult_rows(ROWS)); }},
         {"CPY " + name + " to f32", [=](ggml_backend_t b) { return read(b, type, false); }},
         {"CPY " + name + " to f16", [=](ggml_backend_t b) { return read(b, type, false, GGML_TYPE_F16); }},
-        {"GET_ROWS " + name,     [=](ggml_backend_t b) { return read(b, type, true); }},
+        {"GET_ROWS " + name, [=](ggml_backend_t b) { return read(b, type, true); }},
     };
 }
 
@@ -136,10 +141,12 @@ std::vector<Case> block_cases(ggml_type type) {
     std::vector<Case> cases;
     for (const Sample & s : samples()) {
         cases.push_back({"SET_ROWS i64 " + name + ": " + s.name, [=](ggml_backend_t b) {
-            const Floats x = s.values();
-            return set_rows<int64_t>(b, type, x, each_row(x.size()/ROW), (int) (x.size()/ROW));
-        }});
-        if (s.limits) cases.push_back({"CPY f32 to " + name + ": " + s.name, [=](ggml_backend_t b) { return copy_to(b, type, s.values()); }});
+                             const Floats x = s.values();
+                             return set_rows<int64_t>(b, type, x, each_row(x.size() / ROW), (int) (x.size() / ROW));
+                         }});
+        if (s.limits)
+            cases.push_back(
+                {"CPY f32 to " + name + ": " + s.name, [=](ggml_backend_t b) { return copy_to(b, type, s.values()); }});
     }
     return cases;
 }

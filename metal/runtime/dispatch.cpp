@@ -5,17 +5,19 @@
 #include "registry.h"
 #include "scheduler.h"
 #include "shadow.h"
+
 #include <cstdlib>
 
-const char * metal_host_variant = "?";
+const char * metal_emulator_variant = "?";
 
-namespace metal_host {
+namespace metal_emulator {
 
 // what Metal's API validation would refuse; empty: fine
 static std::string refused(const Dispatch & d) {
-    const long threads = (long) d.group[0]*d.group[1]*d.group[2];
+    const long threads = (long) d.group[0] * d.group[1] * d.group[2];
     if (threads < 1 || threads > MAX_THREADS) return std::to_string(threads) + " threads in a threadgroup";
-    for (int i = 0; i < 3; ++i) if (d.grid[i] < 0) return "a negative grid";
+    for (int i = 0; i < 3; ++i)
+        if (d.grid[i] < 0) return "a negative grid";
     for (int i = 0; i < d.kernel->n_buffers; ++i) {
         if (!d.extents[i].lo) return "buffer " + std::to_string(i) + " is not bound";
     }
@@ -45,7 +47,7 @@ bool run(const Dispatch & dispatch) {
             for (p[1] = 0; go && p[1] < (unsigned) d.grid[1]; ++p[1])
                 for (p[0] = 0; go && p[0] < (unsigned) d.grid[0]; ++p[0]) {
                     ++totals.threadgroups;
-                    totals.threads += d.group[0]*d.group[1]*d.group[2];
+                    totals.threads += d.group[0] * d.group[1] * d.group[2];
                     memory_begin_group(d);
                     go = run_group(d, p);
                     settle_write_conflict();
@@ -55,4 +57,4 @@ bool run(const Dispatch & dispatch) {
     return n_errors() == errors_before;
 }
 
-} // namespace metal_host
+} // namespace metal_emulator

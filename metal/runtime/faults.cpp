@@ -1,15 +1,18 @@
 #include "faults.h"
+
 #include "findings.h"
 #include "scheduler.h"
+
 #include <csignal>
 #include <cstdio>
 #include <ucontext.h>
 
-namespace metal_host {
+namespace metal_emulator {
 
 namespace {
 
-void default_action(int signal_number) { signal(signal_number, SIG_DFL); } // returning repeats the fault, which then ends the process
+// Returning repeats the fault, which then ends the process.
+void default_action(int signal_number) { signal(signal_number, SIG_DFL); }
 
 #if defined(__x86_64__)
 
@@ -34,14 +37,16 @@ int division_length(const unsigned char * begin) {
 void on_division(int signal_number, siginfo_t *, void * context) {
     auto & r = ((ucontext_t *) context)->uc_mcontext.gregs;
     const char * pc = (const char *) r[REG_RIP];
-    const int length = metal_host_lane ? division_length((const unsigned char *) pc) : 0;
+    const int length = metal_emulator_lane ? division_length((const unsigned char *) pc) : 0;
     if (!length) return default_action(signal_number);
     add_note("division-by-zero", "integer division by zero: the value is undefined in Metal", Site::code(pc + 1));
     r[REG_RAX] = r[REG_RDX] = 0;
     r[REG_RIP] += length;
 }
 
-const void * fault_address(void * context) { return (const char *) ((ucontext_t *) context)->uc_mcontext.gregs[REG_RIP] + 1; }
+const void * fault_address(void * context) {
+    return (const char *) ((ucontext_t *) context)->uc_mcontext.gregs[REG_RIP] + 1;
+}
 
 #else
 
@@ -51,7 +56,7 @@ const void * fault_address(void *) { return nullptr; }
 #endif
 
 void on_fault(int signal_number, siginfo_t * info, void * context) {
-    if (!metal_host_lane) return default_action(signal_number);
+    if (!metal_emulator_lane) return default_action(signal_number);
     char text[100];
     snprintf(text, sizeof text, "access to address %p outside all memory of this dispatch", info->si_addr);
     add_error("fault", text, Site::code(fault_address(context)));
@@ -76,4 +81,4 @@ void install_fault_handlers() {
     handle(SIGBUS, on_fault);
 }
 
-} // namespace metal_host
+} // namespace metal_emulator

@@ -1,31 +1,32 @@
 #include "fiber.h"
-#include <sys/mman.h>
+
 #include <cstdio>
 #include <cstdlib>
+#include <sys/mman.h>
 
-#if !defined(__x86_64__) && !defined(METAL_HOST_UCONTEXT)
-#define METAL_HOST_UCONTEXT
+#if !defined(__x86_64__) && !defined(METAL_EMULATOR_UCONTEXT)
+#define METAL_EMULATOR_UCONTEXT
 #endif
 
-namespace metal_host {
+namespace metal_emulator {
 
 static void allocate_stack(Fiber & f) {
     void * p = mmap(nullptr, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) {
-        fprintf(stderr, "metal-host: no memory for a stack\n");
+        fprintf(stderr, "metal-emulator: no memory for a stack\n");
         abort();
     }
     mprotect(p, 4096, PROT_NONE);
     f.stack = (char *) p;
 }
 
-} // namespace metal_host
+} // namespace metal_emulator
 
-#ifdef METAL_HOST_UCONTEXT
+#ifdef METAL_EMULATOR_UCONTEXT
 
 #include <ucontext.h>
 
-namespace metal_host {
+namespace metal_emulator {
 
 void fiber_reset(Fiber & f, void (*entry)()) {
     if (!f.stack) allocate_stack(f);
@@ -43,15 +44,15 @@ void fiber_switch(Fiber & from, Fiber & to) {
     swapcontext((ucontext_t *) from.state, (ucontext_t *) to.state);
 }
 
-} // namespace metal_host
+} // namespace metal_emulator
 
 #else
 
 asm(R"(
 .text
-.globl metal_host_switch
-.type metal_host_switch,@function
-metal_host_switch:
+.globl metal_emulator_switch
+.type metal_emulator_switch,@function
+metal_emulator_switch:
     pushq %rbp
     pushq %rbx
     pushq %r12
@@ -67,23 +68,23 @@ metal_host_switch:
     popq %rbx
     popq %rbp
     ret
-.size metal_host_switch,.-metal_host_switch
+.size metal_emulator_switch,.-metal_emulator_switch
 )");
-extern "C" void metal_host_switch(void ** save, void * load);
+extern "C" void metal_emulator_switch(void ** save, void * load);
 
-namespace metal_host {
+namespace metal_emulator {
 
 void fiber_reset(Fiber & f, void (*entry)()) {
     if (!f.stack) allocate_stack(f);
     void ** sp = (void **) (f.stack + STACK_SIZE - 64);
-    *--sp = nullptr;                    // return address of entry, and the alignment it expects
+    *--sp = nullptr; // return address of entry, and the alignment it expects
     *--sp = (void *) entry;
     for (int i = 0; i < 6; ++i) *--sp = nullptr;
     f.state = sp;
 }
 
-void fiber_switch(Fiber & from, Fiber & to) { metal_host_switch(&from.state, to.state); }
+void fiber_switch(Fiber & from, Fiber & to) { metal_emulator_switch(&from.state, to.state); }
 
-} // namespace metal_host
+} // namespace metal_emulator
 
 #endif

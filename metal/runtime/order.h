@@ -1,4 +1,4 @@
-// Which of the runnable threads goes next. METAL_HOST_ORDER:
+// Which of the runnable threads goes next. METAL_EMULATOR_ORDER:
 //   reverse        highest SIMD group and lane first (default)
 //   forward        lowest first
 //   shuffle:SEED   random; lane 0 of a SIMD group after its other lanes: upstream's kernels store results with lane 0
@@ -7,16 +7,16 @@
 #pragma once
 #include <cstdint>
 
-namespace metal_host {
+namespace metal_emulator {
 
 class ReadySet {
 public:
     void clear();
     void add(int thread);
-    int  take();            // -1: nobody
+    int take(); // -1: nobody
 private:
-    uint32_t groups = 0;    // SIMD groups with runnable lanes
+    uint32_t groups = 0; // SIMD groups with runnable lanes
     uint32_t lanes[32] = {};
 };
 
-} // namespace metal_host
+} // namespace metal_emulator

@@ -1,17 +1,31 @@
 // Kernels and function constants, registered by the kernel libraries when they are loaded.
 #include "registry.h"
-#include "../include/metal_host/abi.h"
+
 #include "findings.h"
+#include "metal_emulator/abi.h"
+
 #include <cstring>
 #include <unordered_map>
 
-namespace metal_host {
+namespace metal_emulator {
 
-struct Constant { const void * unit; int index; void * address; int size; std::string name; };
+struct Constant {
+    const void * unit;
+    int index;
+    void * address;
+    int size;
+    std::string name;
+};
 
 // built on first use: kernel libraries are initialised before this file's statics would be
-static std::unordered_map<std::string, Kernel> & kernels() { static std::unordered_map<std::string, Kernel> m; return m; }
-static std::vector<Constant> & constants() { static std::vector<Constant> v; return v; }
+static std::unordered_map<std::string, Kernel> & kernels() {
+    static std::unordered_map<std::string, Kernel> m;
+    return m;
+}
+static std::vector<Constant> & constants() {
+    static std::vector<Constant> v;
+    return v;
+}
 
 const Kernel * find_kernel(const std::string & name) {
     auto it = kernels().find(name);
@@ -27,8 +41,9 @@ void specialize(const Kernel & k, const ConstantValues & values) {
             continue;
         }
         if (it->second.size != c.size) {
-            add_error("function-constant", c.name + " (" + std::to_string(c.index) + "): the host sets " + std::to_string(it->second.size)
-                      + " bytes, the kernel declares " + std::to_string(c.size));
+            add_error("function-constant", c.name + " (" + std::to_string(c.index) + "): the host sets "
+                                               + std::to_string(it->second.size) + " bytes, the kernel declares "
+                                               + std::to_string(c.size));
         }
         memcpy(c.address, &it->second.value, c.size);
     }
@@ -41,14 +56,16 @@ bool is_constant(const void * p, size_t n) {
     return false;
 }
 
-} // namespace metal_host
+} // namespace metal_emulator
 
-using namespace metal_host;
+using namespace metal_emulator;
 
-void metal_host_register_kernel(const void * unit, const char * file, const char * name, Invoke invoke, int n_buffers) {
-    if (!kernels().emplace(name, Kernel{unit, file, name, invoke, n_buffers}).second) report_error("duplicate-kernel", name);
+void metal_emulator_register_kernel(const void * unit, const char * file, const char * name, Invoke invoke,
+                                    int n_buffers) {
+    if (!kernels().emplace(name, Kernel{unit, file, name, invoke, n_buffers}).second)
+        report_error("duplicate-kernel", name);
 }
 
-void metal_host_register_constant(const void * unit, int index, void * address, int size, const char * name) {
+void metal_emulator_register_constant(const void * unit, int index, void * address, int size, const char * name) {
     constants().push_back({unit, index, address, size, name});
 }

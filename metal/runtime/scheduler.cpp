@@ -1,246 +1,39 @@
 #include "scheduler.h"
+
 #include "findings.h"
-#include "memory.h"
-#include "order.h"
-#include <algorithm>
-#include <map>
+#include "group.h"
 
-using namespace metal_host;
+using namespace metal_emulator;
 
-Lane * metal_host_lane = nullptr;
+Lane * metal_emulator_lane = nullptr;
 
-namespace metal_host {
+namespace metal_emulator {
 
-const char * collective_frame = nullptr;
+GpuThread & current_thread() { return *(GpuThread *) metal_emulator_lane; }
+GpuThread & thread_of(unsigned simdgroup, unsigned lane) { return running_group.thread_of(simdgroup, lane); }
+Progress meetings(const GpuThread & t) { return running_group.meetings(t); }
+Progress fences(const GpuThread & t) { return running_group.fences(t); }
+void stop() { running_group.stop(); }
+bool run_group(const Dispatch & d, const unsigned (&pos)[3]) { return running_group.run(d, pos); }
 
-namespace {
+} // namespace metal_emulator
 
-struct SimdGroup { int size, live, waiting; uint32_t meetings, fences; };
-
-GpuThread threads[MAX_THREADS];
-SimdGroup simdgroups[MAX_THREADS/SIMD_WIDTH];
-ReadySet ready;
-Fiber scheduler;
-const Dispatch * dispatch;
-int n_threads, n_live, n_in_barrier;
-uint32_t group_meetings, group_fences;
-bool stopped;
-bool on_scheduler;      // a collective runs on the scheduler's stack, not on a GPU thread's
-
-struct Stopped {};      // leaves such a collective
-
-bool same_place(const Loc & a, const Loc & b) { return a.line == b.line && a.col == b.col && a.op == b.op && a.file == b.file; }
-
-void make_ready(GpuThread & t) {
-    t.state = State::READY;
-    ready.add((int) t.thread);
-}
-
-// the running thread cannot go on: run another one, or go back to the scheduler
-void leave(GpuThread & self) {
-    const int next = stopped ? -1 : ready.take();
-    if (next < 0) {
-        fiber_switch(self.fiber, scheduler);
-        return;
-    }
-    GpuThread & t = threads[next];
-    t.state = State::RUNNING;
-    metal_host_lane = &t;
-    if (&t != &self) fiber_switch(self.fiber, t.fiber);
-}
-
-void thread_main() {
-    dispatch->kernel->invoke(dispatch->buffers);
-    GpuThread & t = current_thread();
-    t.state = State::DONE;
-    --n_live;
-    --simdgroups[t.simdgroup].live;
-    leave(t);
-    __builtin_unreachable();
-}
-
-void complete_collective(unsigned group, unsigned mask) {
-    void * args[SIMD_WIDTH] = {};
-    GpuThread & first = thread_of(group, __builtin_ctz(mask));
-    for (int i = 0; i < SIMD_WIDTH; ++i) if (mask >> i & 1) args[i] = thread_of(group, i).arg;
-    if (first.collective) {
-        Lane * const running = metal_host_lane;
-        metal_host_lane = &first;
-        collective_frame = (const char *) __builtin_frame_address(0);
-        first.collective(args, mask);
-        collective_frame = nullptr;
-        metal_host_lane = running;
-    }
-    SimdGroup & g = simdgroups[group];
-    ++g.meetings;
-    if (!first.collective && (first.flags & FLAG_THREADGROUP)) ++g.fences;
-    g.waiting = 0;
-    for (int i = 0; i < SIMD_WIDTH; ++i) if (mask >> i & 1) make_ready(thread_of(group, i));
-}
-
-// the lanes of a SIMD group that wait at one place, if all that have not returned do; else 0
-unsigned gathered(unsigned group) {
-    const SimdGroup & g = simdgroups[group];
-    if (!g.live || g.waiting != g.live) return 0;
-    unsigned mask = 0;
-    for (int i = 0; i < g.size; ++i) if (thread_of(group, i).state != State::DONE) mask |= 1u << i;
-    const Loc & loc = thread_of(group, __builtin_ctz(mask)).loc;
-    for (int i = 0; i < g.size; ++i) {
-        if ((mask >> i & 1) && !same_place(thread_of(group, i).loc, loc)) return 0;
-    }
-    return mask;
-}
-
-void release_group_barrier(int flags) {
-    ++group_meetings;
-    if (flags & FLAG_THREADGROUP) ++group_fences;
-    n_in_barrier = 0;
-    for (int t = 0; t < n_threads; ++t) if (threads[t].state == State::IN_THREADGROUP) make_ready(threads[t]);
-}
-
-void report_divergence() {
-    std::map<std::string, int> places;
-    Site site;
-    for (int t = 0; t < n_threads; ++t) {
-        const bool done = threads[t].state == State::DONE;
-        if (!done) site = Site::at(threads[t].loc);
-        ++places[done ? "returned" : Site::at(threads[t].loc).str()];
-    }
-    std::string text = "threads wait for each other at different places:";
-    for (auto & [place, n] : places) text += " {" + std::to_string(n) + " of " + std::to_string(n_threads) + ": " + place + "}";
-    add_error("divergence", text, site);
-}
-
-// nothing is runnable: let those go on whom only returned threads would keep waiting; false: nobody can
-bool resolve() {
-    bool any = false;
-    on_scheduler = true;
-    try {
-        for (unsigned g = 0; (int) g*SIMD_WIDTH < n_threads; ++g) {
-            if (const unsigned mask = gathered(g)) {
-                complete_collective(g, mask);
-                any = true;
-            }
-        }
-    } catch (const Stopped &) {
-        metal_host_lane = nullptr;
-    }
-    on_scheduler = false;
-    if (stopped) return false;
-    if (any) return true;
-    if (n_in_barrier && n_in_barrier == n_live) {
-        const GpuThread * t = std::find_if(threads, threads + n_threads, [](const GpuThread & x) { return x.state != State::DONE; });
-        add_error("divergence", "barrier reached by " + std::to_string(n_live) + " of " + std::to_string(n_threads)
-                  + " threads: the others have returned", Site::at(t->loc));
-        release_group_barrier(t->flags);
-        return true;
-    }
-    report_divergence();
-    return false;
-}
-
-void prepare_threads(const Dispatch & d, const unsigned (&pos)[3]) {
-    ready.clear();
-    for (int i = 0; i < n_threads; ++i) {
-        GpuThread & t = threads[i];
-        const unsigned x = d.group[0], y = d.group[1], p[3] = {i % x, i/x % y, i/x/y};
-        for (int k = 0; k < 3; ++k) {
-            t.group_pos[k] = pos[k];
-            t.thread_pos[k] = p[k];
-            t.group_size[k] = d.group[k];
-            t.grid_size[k] = d.grid[k];
-        }
-        t.thread = i;
-        t.lane = i % SIMD_WIDTH;
-        t.simdgroup = i/SIMD_WIDTH;
-        t.n_simdgroups = (n_threads + SIMD_WIDTH - 1)/SIMD_WIDTH;
-        for (int k = 0; k < MAX_GROUP_ARGS; ++k) t.group_memory[k] = group_memory(d, k);
-        fiber_reset(t.fiber, thread_main);
-        make_ready(t);
-    }
-    for (int s = 0; s*SIMD_WIDTH < n_threads; ++s) {
-        const int size = std::min(SIMD_WIDTH, n_threads - s*SIMD_WIDTH);
-        simdgroups[s] = {size, size, 0, 0, 0};
-    }
-}
-
-void wait_in_simdgroup(GpuThread & t, Loc loc, void * arg, Collective fn, int flags) {
-    t.loc = loc; t.arg = arg; t.collective = fn; t.flags = flags;
-    t.state = State::IN_SIMDGROUP;
-    SimdGroup & g = simdgroups[t.simdgroup];
-    if (++g.waiting == g.size) {
-        if (const unsigned mask = gathered(t.simdgroup)) complete_collective(t.simdgroup, mask);
-    }
-    leave(t);
-}
-
-} // namespace
-
-GpuThread & current_thread() { return *(GpuThread *) metal_host_lane; }
-GpuThread & thread_of(unsigned simdgroup, unsigned lane) { return threads[simdgroup*SIMD_WIDTH + lane]; }
-Progress meetings(const GpuThread & t) { return {group_meetings, simdgroups[t.simdgroup].meetings}; }
-Progress fences(const GpuThread & t) { return {group_fences, simdgroups[t.simdgroup].fences}; }
-
-void stop() {
-    stopped = true;
-    if (on_scheduler) throw Stopped();
-    fiber_switch(current_thread().fiber, scheduler);
-    __builtin_unreachable();
-}
-
-bool run_group(const Dispatch & d, const unsigned (&pos)[3]) {
-    dispatch = &d;
-    n_threads = n_live = d.group[0]*d.group[1]*d.group[2];
-    n_in_barrier = 0;
-    group_meetings = group_fences = 0;
-    stopped = false;
-    collective_frame = nullptr; // one may have been stopped
-    prepare_threads(d, pos);
-    while (n_live && !stopped) {
-        const int next = ready.take();
-        if (next < 0) {
-            if (!resolve()) stopped = true;
-            continue;
-        }
-        threads[next].state = State::RUNNING;
-        metal_host_lane = &threads[next];
-        fiber_switch(scheduler, threads[next].fiber);
-        metal_host_lane = nullptr;
-    }
-    metal_host_lane = nullptr;
-    return !stopped;
-}
-
-} // namespace metal_host
-
-void metal_host_threadgroup_barrier(Loc loc, int flags) {
+void metal_emulator_threadgroup_barrier(Loc loc, int flags) {
     ++totals.barriers;
-    GpuThread & t = current_thread();
-    t.loc = loc;
-    t.flags = flags;
-    t.state = State::IN_THREADGROUP;
-    if (++n_in_barrier == n_threads) {
-        for (int i = 0; i < n_threads; ++i) {
-            if (same_place(threads[i].loc, loc)) continue;
-            report_divergence();
-            stop();
-        }
-        release_group_barrier(flags);
-    }
-    leave(t);
+    running_group.wait_in_threadgroup(current_thread(), loc, flags);
 }
 
-void metal_host_simdgroup_barrier(Loc loc, int flags) {
+void metal_emulator_simdgroup_barrier(Loc loc, int flags) {
     ++totals.barriers;
-    wait_in_simdgroup(current_thread(), loc, nullptr, nullptr, flags);
+    running_group.wait_in_simdgroup(current_thread(), loc, nullptr, nullptr, flags);
 }
 
-void metal_host_collective(Loc loc, void * arg, Collective fn) {
+void metal_emulator_collective(Loc loc, void * arg, Collective fn) {
     ++totals.collectives;
-    wait_in_simdgroup(current_thread(), loc, arg, fn, FLAG_NONE);
+    running_group.wait_in_simdgroup(current_thread(), loc, arg, fn, FLAG_NONE);
 }
 
-void metal_host_fail(const char * message) {
+void metal_emulator_fail(const char * message) {
     add_error("simdgroup", message, Site::at(current_thread().loc));
     stop();
 }

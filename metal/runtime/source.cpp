@@ -1,16 +1,17 @@
 #include "source.h"
-#include <dlfcn.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <fstream>
 #include <map>
 
-#ifndef METAL_HOST_SYMBOLIZER
-#define METAL_HOST_SYMBOLIZER "llvm-symbolizer"
+#ifndef METAL_EMULATOR_SYMBOLIZER
+#define METAL_EMULATOR_SYMBOLIZER "llvm-symbolizer"
 #endif
 
-namespace metal_host {
+namespace metal_emulator {
 
 static constexpr uintptr_t LOC_TAG = (uintptr_t) 1 << 63;
 
@@ -34,7 +35,7 @@ static Place place(const std::string & path, int line) {
 }
 
 static bool is_host_header(const std::string & path) {
-    return path.find("/metal_host/") != path.npos || path.find("/metal_stdlib") != path.npos;
+    return path.find("/metal_emulator/") != path.npos || path.find("/metal_stdlib") != path.npos;
 }
 
 // one line per frame: path:line:column
@@ -43,8 +44,9 @@ static Places symbolize(uintptr_t pc) {
     Places places;
     if (!pc || !dladdr((void *) pc, &info) || !info.dli_fname) return places;
     char command[1024];
-    snprintf(command, sizeof command, METAL_HOST_SYMBOLIZER " --obj=%s --functions=none --inlines 0x%zx 2>/dev/null",
-             info.dli_fname, (size_t) (pc - (uintptr_t) info.dli_fbase - 1));
+    snprintf(command, sizeof command,
+             METAL_EMULATOR_SYMBOLIZER " --obj=%s --functions=none --inlines 0x%zx 2>/dev/null", info.dli_fname,
+             (size_t) (pc - (uintptr_t) info.dli_fbase - 1));
     FILE * pipe = popen(command, "r");
     if (!pipe) return places;
     for (char buffer[1024]; fgets(buffer, sizeof buffer, pipe);) {
@@ -99,4 +101,4 @@ std::string Site::str() const {
     return s.empty() ? "?" : s;
 }
 
-} // namespace metal_host
+} // namespace metal_emulator

@@ -1,4 +1,4 @@
-"""The address-space pass: kernel sources as C++ for OpenCL, which has Metal's address spaces under other names.
+"""Check address spaces by parsing the kernel sources as C++ for OpenCL, which has the same spaces under other names.
 
 `prepare` makes sources that clang can parse with `-x clcpp`; clang itself then refuses a pointer of one space where
 another is wanted. What it accepts but Metal does not, a pointer or reference without any space, shows in clang's dump
@@ -44,7 +44,7 @@ def _instantiation(match: re.Match[str]) -> str:
 
 
 def prepare(text: str, instantiate: bool = True) -> str:
-    """One source, line by line. Without instantiations only the templates themselves are looked at."""
+    """Prepare one source, line by line. Without instantiations, only the templates themselves are checked."""
     text = INSTANTIATION.sub(_instantiation if instantiate else rewrite.newlines, text)
     for rule in rewrite.RULES:
         if rule.name in SHARED_RULES:
@@ -80,7 +80,7 @@ NAMED = re.compile(r"(?:col|line):[\d:]+ (?:used |referenced |implicit |constexp
 
 
 def _located(dump: Iterable[str]) -> Iterator[tuple[str, str, int]]:
-    """Every line of the dump with the file and line that it speaks of: clang prints only what changes."""
+    """Yield every line of the dump with its file and line: clang prints only what changes."""
     file, line = "", 0
     for text in dump:
         head = text.split("'", 1)[0]
@@ -93,7 +93,7 @@ def _located(dump: Iterable[str]) -> Iterator[tuple[str, str, int]]:
 
 
 def _is_unqualified(kind: str, text: str) -> bool:
-    """Clang writes `__generic` for a missing space, or nothing where the type depends on a template parameter."""
+    """Return whether a type lacks a space: clang prints `__generic`, or nothing in a dependent type."""
     found = TYPE.search(text)
     if found is None:
         return False
@@ -106,7 +106,7 @@ def _is_unqualified(kind: str, text: str) -> bool:
 
 
 def _pointers(declared: str) -> list[str]:
-    """The type itself, or the parameters of a function type: a function that is a template argument."""
+    """Return the type itself, or the parameter types of a function type that is a template argument."""
     function = re.fullmatch(r"[^(]*\([*&]\)\((?P<parameters>.*)\)", declared)
     return function["parameters"].split(", ") if function else [declared]
 
@@ -117,7 +117,7 @@ def _lacks_space(declared: str) -> bool:
 
 
 def unqualified(dump: Iterable[str], kernels: Path) -> list[Unqualified]:
-    """What clang's text dump of the syntax tree says of files in `kernels`."""
+    """Return the pointers without an address space in files of `kernels`, from clang's text dump."""
     found = set()
     for text, file, line in _located(dump):
         node = NODE.search(text)
@@ -136,7 +136,7 @@ ERROR = re.compile(r"\berror: ")  # a missing header is a `fatal error`, and a w
 
 
 def errors(messages: str) -> list[str]:
-    """Clang's errors. In Metal vectors are no classes, so `condition ? device vector : vector` is fine there."""
+    """Return clang's errors, except one that is valid in Metal: `condition ? device vector : vector`."""
     return [m for m in messages.splitlines() if ERROR.search(m) and not ARTEFACT.search(m)]
 
 

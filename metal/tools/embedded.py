@@ -20,7 +20,7 @@ _PIPELINE = re.compile(r'\[\[host_name\("([^"]+)"\s*\)\]\]')
 
 
 def text(metal: Path, name: str) -> str:
-    """What is embedded for one kernel source, made as CMakeLists.txt makes it."""
+    """Return the text that CMakeLists.txt embeds for one kernel source."""
     kernels = metal / "kernels"
     source = (kernels / f"{name}.metal").read_text(encoding="utf-8")
     wanted = [shared for shared in _SHARED if shared == "common.h" or f'#include "{shared}"' in source]
@@ -34,7 +34,7 @@ def text(metal: Path, name: str) -> str:
 
 
 def measure(metal: Path, names: Iterable[str]) -> tuple[int, int]:
-    """Bytes of embedded source of these kernel sources, and the pipelines they name."""
+    """Return the embedded bytes of these kernel sources and the number of pipelines they name."""
     texts = [text(metal, name) for name in sorted(names)]
     pipelines = {name for embedded in texts for name in _PIPELINE.findall(embedded)}
     return sum(len(embedded.encode()) for embedded in texts), len(pipelines)

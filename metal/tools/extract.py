@@ -22,7 +22,7 @@ def definitions(text: str) -> dict[str, re.Match[str]]:
 
 
 def extract(text: str, name: str, entry: str = ENTRY) -> str:
-    """The entry and what it needs, in the order of the file."""
+    """Return the function and what it needs, in the order of the file."""
     known = definitions(text)
     if entry not in known:
         raise LookupError(f"{entry} is not defined in this file")

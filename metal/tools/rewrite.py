@@ -22,7 +22,7 @@ LEFTOVERS = re.compile(
 
 
 class RewriteError(Exception):
-    """The kernel sources hold something that no rule understands."""
+    """The kernel sources contain something that no rule handles."""
 
 
 @dataclass(frozen=True)
@@ -44,21 +44,21 @@ def one_line(text: str) -> str:
 
 def instantiate(match: re.Match[str]) -> str:
     name, function_type, function = match["name"], match["type"], one_line(match["function"])
-    return f"template {function_type} {function}; METAL_HOST_KERNEL({name}, {function})" + newlines(match)
+    return f"template {function_type} {function}; METAL_EMULATOR_KERNEL({name}, {function})" + newlines(match)
 
 
 def instantiate_signature(match: re.Match[str]) -> str:
-    return f"METAL_HOST_KERNEL({match['name']}, {one_line(match['function'])})" + newlines(match)
+    return f"METAL_EMULATOR_KERNEL({match['name']}, {one_line(match['function'])})" + newlines(match)
 
 
 def constant(match: re.Match[str]) -> str:
     words = match["type"], match["name"], one_line(match["index"])
-    return f"METAL_HOST_CONSTANT({', '.join(words)});" + newlines(match)
+    return f"METAL_EMULATOR_CONSTANT({', '.join(words)});" + newlines(match)
 
 
 def variable(match: re.Match[str]) -> str:
     words = one_line(match["type"]), match["name"], one_line(match["dims"])
-    return f"{match['indent']}METAL_HOST_GROUP_VARIABLE({', '.join(words)});" + newlines(match)
+    return f"{match['indent']}METAL_EMULATOR_GROUP_VARIABLE({', '.join(words)});" + newlines(match)
 
 
 HOST_NAME = r'\[\[\s*host_name\(\s*(?P<name>"[^"]+")\s*\)\s*\]\]'
@@ -91,7 +91,7 @@ RULES = (
         "threadgroup-argument",
         "`threadgroup` is a macro without arguments (an address space), so [[threadgroup(N)]] needs another name",
         re.compile(r"\[\[\s*threadgroup\((\d+)\)\s*\]\]"),
-        lambda m: f"[[metal_host_group_memory({m[1]})]]",
+        lambda m: f"[[metal_emulator_group_memory({m[1]})]]",
         30,
     ),
     Rule(
@@ -127,7 +127,7 @@ UNROLL = '_Pragma("clang loop unroll(full)")'
 
 
 def plain_kernels(text: str) -> list[tuple[str, str]]:
-    """Host name and function of every kernel that is not a template."""
+    """Return host name and function of every kernel that is not a template."""
     return [
         (match["name"] or f'"{match["function"]}"', match["function"])
         for match in PLAIN_KERNEL.finditer(text)
@@ -136,7 +136,7 @@ def plain_kernels(text: str) -> list[tuple[str, str]]:
 
 
 def drop_instantiations(text: str, only: re.Pattern[str] | None) -> str:
-    """Blank the instantiations whose host name `only` does not match: they would cost compile time and are not run."""
+    """Blank the instantiations whose host name does not match `only`, to save compile time."""
     if only is None:
         return text
     pattern = re.compile(rf"^template\s*{HOST_NAME}[^;]*;", re.M)
@@ -149,7 +149,7 @@ def leftovers(text: str, name: str) -> list[str]:
 
 
 def rewrite(text: str, name: str, counts: Counter[str]) -> str:
-    """One file. `counts` grows by what each rule matched."""
+    """Rewrite one file. Adds the number of matches of each rule to `counts`."""
     kernels = plain_kernels(text)
     counts["plain-kernel"] += len(kernels)
     lines = text.count("\n")
@@ -164,7 +164,7 @@ def rewrite(text: str, name: str, counts: Counter[str]) -> str:
         text = (
             text.rstrip("\n")
             + "\n"
-            + "\n".join(f"METAL_HOST_KERNEL({host}, {function})" for host, function in kernels)
+            + "\n".join(f"METAL_EMULATOR_KERNEL({host}, {function})" for host, function in kernels)
             + "\n"
         )
     return text
@@ -178,7 +178,7 @@ def check_counts(counts: Counter[str]) -> None:
 
 
 def rewrite_tree(kernels: Path, out: Path, only: str, unroll: bool) -> Counter[str]:
-    """All files of the kernels folder, written only where their content changes."""
+    """Rewrite all files of the kernels folder, writing only those that change."""
     keep = re.compile(only) if only else None
     counts: Counter[str] = Counter()
     out.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Which kernel sources a tree has, and whether every list of them in the tree agrees.
+"""Find the kernel sources of a tree, and check that every list of them in the tree agrees.
 
 A new kernel file must be named in the library table of ggml-metal-device.m and in CMakeLists.txt, and may include only
 headers that the embedding step of CMakeLists.txt inlines. On a Mac a missing entry shows when the library is compiled;
@@ -16,7 +16,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
 
 class SourceError(Exception):
-    """The lists of kernel sources disagree, or a wanted source is not there."""
+    """The lists of kernel sources disagree, or a requested source is missing."""
 
 
 def listed_in_device(metal: Path) -> set[str]:
@@ -41,7 +41,7 @@ def say(true: bool, what: str) -> str:
 
 
 def kernel_sources(metal: Path) -> set[str]:
-    """Names of the .metal files that are compiled, after all checks."""
+    """Return the names of the compiled .metal files after all checks."""
     files = {p.stem: p.read_text(encoding="utf-8") for p in (metal / "kernels").glob("*.metal")}
     included = {Path(name).stem for text in files.values() for name in INCLUDE.findall(text) if name.endswith(".metal")}
     on_disk, device, cmake = set(files) - included, listed_in_device(metal), listed_in_cmake(metal)
@@ -64,7 +64,7 @@ def kernel_sources(metal: Path) -> set[str]:
 
 
 def select(available: set[str], wanted: list[str]) -> list[str]:
-    """`wanted` names; a name that ends in `?` may be missing. Nothing wanted: everything."""
+    """Return the requested names, or all if none are requested. A name that ends in `?` may be missing."""
     if not wanted:
         return sorted(available)
     missing = [name for name in wanted if not name.endswith("?") and name not in available]

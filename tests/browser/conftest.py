@@ -12,7 +12,7 @@ import pytest
 from synthetic_report import EDGES, report, stages
 from synthetic_stages import plan_stage, speed_stage
 
-from tqforge.report.judge.recommend import advise
+from tqforge.report.judge.budget import advise
 from tqforge.report.render import html, models_page
 
 _FLAGS = (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_parts import PAIRS
-from synthetic_report import EDGES, report
+from synthetic_parts import F16, PAIRS, TQ3_0
+from synthetic_report import EDGES
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 PAGES = ("whole", "models", *EDGES)
@@ -58,7 +58,7 @@ def test_bars_are_there_and_as_long_as_they_should_be(browser: Any, page: Page) 
         .map(bar => [...bar.children].reduce((sum, part) => sum + part.getBoundingClientRect().width, 0))"""
     widths = browser.ask(script)
     assert len(widths) == len(PAIRS)
-    f16, ours = widths[PAIRS.index("f16/f16")], widths[PAIRS.index("tq3_0/tq3_0")]
+    f16, ours = widths[PAIRS.index(F16)], widths[PAIRS.index(TQ3_0)]
     assert f16 / ours == pytest.approx(16 / 3.5, rel=0.03)
     assert min(box[0] for box in boxes(browser, "#speed .bar i")) > 2
 
@@ -70,7 +70,7 @@ def test_the_drawing_is_there(browser: Any, page: Page) -> None:
     assert wide[1] > 250
     assert narrow == [0, 0]
     texts = browser.ask("return [...document.querySelectorAll('.kl-wide text')].map(e => e.textContent)")
-    assert set(PAIRS) - {"f16/f16"} <= set(texts)
+    assert {str(pair) for pair in PAIRS if pair != F16} <= set(texts)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -113,12 +113,28 @@ def test_it_prints_light(browser: Any, page: Page, name: str) -> None:
     browser.open(page(name), dark=True)
     paper = base64.b64decode(browser.tell("Page.printToPDF", printBackground=False)["data"])
     assert paper.startswith(b"%PDF-")
+    assert len(paper) < 1_000_000, "gradients and shadows are printed as large bitmaps"
     assert paper.count(b"/Type /Page\n") + paper.count(b"/Type /Page ") >= 1
     browser.tell(
         "Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}]
     )
     assert browser.ask("return getComputedStyle(document.body).color") == "rgb(21, 24, 28)"
     assert browser.ask("return getComputedStyle(document.querySelector('.theme')).display") == "none"
+
+
+def test_paper_shows_everything_but_the_answers(browser: Any, page: Page) -> None:
+    browser.open(page("whole"))
+    browser.tell("Emulation.setEmulatedMedia", media="print")
+    assert min(box[1] for box in boxes(browser, "details:not(.answers) li, details:not(.answers) td")) > 5
+    assert {tuple(box) for box in boxes(browser, "details.answers")} == {(0, 0)}
+    assert boxes(browser, "#answers .print-only")[0][1] > 5
+
+
+def test_the_recommended_command_can_be_read_and_copied(browser: Any, page: Page) -> None:
+    browser.open(page("whole"))
+    command = browser.ask("return document.querySelector('#verdict .command').innerText")
+    assert command.startswith("tqforge run -- llama-server -m synthetic.gguf -c 8192 -ctk ")
+    assert boxes(browser, "#verdict .command")[0][1] > 20
 
 
 def test_answers_are_folded_and_unfold(browser: Any, page: Page) -> None:
@@ -136,7 +152,7 @@ def test_hostile_answers_stay_text(browser: Any, page: Page) -> None:
     assert browser.ask("return document.querySelectorAll('img, script').length") == 0
     assert len(texts[3]) < 5000
     assert "#answers" not in browser.driver.title
-    assert report().model.name in browser.driver.title
+    assert browser.driver.title == "synthetic.gguf: tqforge verification"
 
 
 def test_every_table_and_drawing_has_a_name(browser: Any, page: Page) -> None:

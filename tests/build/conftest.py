@@ -12,16 +12,17 @@ import pytest
 from narrow import context, source
 from native_library import Native
 
+from tqforge.adapters.llama.api.model import LoadModel
 from tqforge.adapters.llama.client import Child
 from tqforge.base.models import fetch_model_file
-from tqforge.base.pins import load_models
+from tqforge.base.pins import load_base, load_models
+from tqforge.build import builder
 from tqforge.build.builder import Built
 from tqforge.build.cmake_plan import Options
-from tqforge.commands import build as build_command
 from tqforge.context import Context
 from tqforge.errors import DownloadError
 from tqforge.series import series
-from tqforge.series.lock import Shelf
+from tqforge.series.lock import SeriesPaths
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +52,14 @@ def real_context(cache: Path) -> Context:
 @pytest.fixture(scope="session")
 def real(compiler: None, real_context: Context) -> Built:
     """The patched library: built once, found again by its stamp."""
-    if not series.load(Shelf.of("upstream").folder).patches:
+    if not series.load(SeriesPaths.of("upstream").folder).patches:
         pytest.skip("deferred: the series is empty")
     with real_context.workspace.lock("the tests"):
         try:
             options = Options(targets=("llama",))
-            return build_command.ensure(real_context, base="upstream", source=source(), options=options)[0]
+            return builder.ensure(
+                real_context.workspace, real_context.out, load_base("upstream"), origin=source(), options=options
+            )[0]
         except DownloadError as error:
             pytest.skip(f"deferred: {error.what}")
 
@@ -73,7 +76,7 @@ def native(request: pytest.FixtureRequest) -> Native:
     default, pins = load_models()
     with ctx.workspace.lock("the tests"):
         try:
-            model = fetch_model_file(ctx.workspace, pins[default], ctx.out)
+            model = fetch_model_file(ctx.workspace, ctx.out, pins[default])
         except DownloadError as error:
             pytest.skip(f"deferred: {error.what}")
     return Native(built.bin, ctx.workspace.bindings("upstream"), model)
@@ -91,5 +94,5 @@ def child(native: Native, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """A child with library and model loaded, shared by tests that do not harm it."""
     log = tmp_path_factory.mktemp("child") / "llama.log"
     with Child(library=native.library, bindings=native.bindings, log=log) as running:
-        running.call("model", {"path": str(native.model), "gpu_layers": 0}, timeout=120)
+        running.ask(LoadModel(path=native.model, gpu_layers=0), timeout=120)
         yield running

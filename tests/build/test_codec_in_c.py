@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from tqforge.adapters.llama.api.cache import Encode as EncodeRequest
+from tqforge.adapters.llama.api.cache import ListEncoders
 from tqforge.adapters.llama.client import Child
 from tqforge.core import tq3_0
 
@@ -36,8 +38,8 @@ def encode(child: Child, tmp_path_factory: pytest.TempPathFactory) -> Encode:
 
     def call(encoder: str, blocks: tq3_0.Floats) -> tq3_0.Packed:
         np.save(folder / "in.npy", blocks)
-        args = {"type": "tq3_0", "encoder": encoder, "values": str(folder / "in.npy"), "out": str(folder / "out.npy")}
-        child.call("encode", args, timeout=60)
+        request = EncodeRequest(type="tq3_0", encoder=encoder, values=folder / "in.npy", out=folder / "out.npy")
+        child.ask(request, timeout=60)
         result: tq3_0.Packed = np.load(folder / "out.npy")
         return result
 
@@ -60,8 +62,8 @@ def test_a_million_normal_values(encode: Encode) -> None:
 
 
 def test_the_library_has_both_encoders(child: Child) -> None:
-    names = child.call("encoders", {"type": "tq3_0"}, timeout=60)["encoders"]
-    assert names == ["quantize_row_tq3_0_ref", "quantize_row_tq3_0"]
+    names = child.ask(ListEncoders(type="tq3_0"), timeout=60).encoders
+    assert names == ("quantize_row_tq3_0_ref", "quantize_row_tq3_0")
 
 
 PROGRAM = """
@@ -83,7 +85,7 @@ def test_gguf_py_of_the_tree_gives_the_same_bytes(checkout: Path, tmp_path: Path
     blocks[:4] = [[0.0], [1.0], [np.nan], [np.inf]]
     np.save(tmp_path / "in.npy", blocks)
     package, out = checkout / "gguf-py", tmp_path / "out.npz"
-    argv = [sys.executable, "-c", PROGRAM, package, tmp_path / "in.npy", out]
+    argv: list[str | Path] = [sys.executable, "-c", PROGRAM, package, tmp_path / "in.npy", out]
     subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(package)}, check=True)
     with np.load(out) as made:
         assert np.array_equal(made["packed"], tq3_0.encode(blocks))

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -26,9 +25,13 @@ from tqforge.adapters.llama.api.model import ContextSpec, Extend, Generate, List
 from tqforge.adapters.llama.client import Child
 from tqforge.commands import verify
 from tqforge.context import Context
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, CrashError
-from tqforge.verify import settings
+from tqforge.verify import registry, settings
+from tqforge.verify import request as requests
+from tqforge.verify.registry import BY_NAME
+from tqforge.verify.request import Request
+from tqforge.verify.run import judged
 from tqforge.verify.session import Session
 from tqforge.verify.settings import N_BATCH
 from tqforge.verify.stages import memory, plan
@@ -36,7 +39,8 @@ from tqforge.workspace import Workspace
 
 TQ3 = Pair("tq3_0", "tq3_0")
 SMALL = replace(
-    settings.QUICK, pairs=(TQ3,), lengths=(160,), depths=(0.5,), seeds=(0,), answer_tokens=28, memory_context=512,
+    settings.QUICK, stages=registry.choose(()), pairs=(TQ3,),
+    lengths=(160,), depths=(0.5,), seeds=(0,), answer_tokens=28, memory_context=512,
     quality_prefixes=(64,), quality_scored=32, greedy_starts=2, greedy_tokens=8,
     plan_lengths=(512,), plan_context=512, codec_blocks=2000, threads=1,
 )  # fmt: skip
@@ -44,16 +48,16 @@ SMALL = replace(
 
 def run(native: Native, tmp_path: Path, chosen: settings.Settings) -> tuple[int, dict[str, Any]]:
     out = tmp_path / "out"
-    where = verify.Where(models=(str(native.model),), library=native.library, bindings=native.bindings, out=out)
+    request = Request(models=(str(native.model),), library=native.library, bindings=native.bindings, out=out)
     ctx = Context(workspace=Workspace(tmp_path / "ws"), out=Output(quiet=True), argv=("verify",))
-    code = verify.run(ctx, chosen, where)
+    code = verify.run(ctx, chosen, request)
     return code, json.loads((out / "report.json").read_text())
 
 
 @pytest.fixture
 def session(native: Native, tmp_path: Path) -> Any:
-    where = verify.Where(library=native.library, bindings=native.bindings)
-    target = verify._target(Context(workspace=Workspace(tmp_path), out=Output(quiet=True)), where)
+    request = Request(library=native.library, bindings=native.bindings)
+    target = requests.target(Workspace(tmp_path), Output(quiet=True), request)
     facts = gguf_io.read(native.model)
     made = Session(out=Output(quiet=True), target=target, settings=SMALL, facts=facts, folder=tmp_path)
     yield made
@@ -63,7 +67,7 @@ def session(native: Native, tmp_path: Path) -> Any:
 def test_a_small_run_end_to_end(native: Native, tmp_path: Path) -> None:
     code, report = run(native, tmp_path, SMALL)
     stages = {stage["name"]: stage for stage in report["stages"]}
-    assert stages["source"]["status"] == "deferred"
+    assert stages["source"]["status"] == "skipped"
     assert stages["codec"]["status"] == "passed", stages["codec"]
     assert stages["memory"]["status"] == "passed", stages["memory"]
     assert [row["pair"] for row in stages["quality"]["rows"]] == ["f16/f16", "tq3_0/tq3_0"]
@@ -91,13 +95,13 @@ def test_layers_with_a_sliding_window_are_planned_apart_and_measured_so(session:
     """Two of four layers keep window + batch cells, whatever the context; planned and allocated agree."""
     session.facts = gguf_io.read(sliding.write(tmp_path / "sliding.gguf"))
     session.settings = replace(SMALL, plan_lengths=(2048,), plan_context=8192)
-    stage = plan.run(session)
+    stage = judged(BY_NAME["plan"], plan.run(session))
     assert stage.status == "passed", stage.reason
     rows = {(row.pair, row.n_ctx): row for row in stage.rows}
     for (pair, n_ctx), row in rows.items():
         assert row.measured is not None
         assert row.measured.kv_swa == pytest.approx(row.planned.kv_swa, abs=0.01 * (1 << 20))
-        per_cell = {"f16/f16": 2 * 16, "tq3_0/tq3_0": 2 * 3.5}[pair] / 8 * sliding.KV_HEADS * sliding.HEAD
+        per_cell = {F16: 2 * 16, TQ3: 2 * 3.5}[pair] / 8 * sliding.KV_HEADS * sliding.HEAD
         assert row.planned.kv == 2 * n_ctx * per_cell
         assert row.planned.kv_swa == 2 * (sliding.WINDOW + N_BATCH) * per_cell
 
@@ -158,21 +162,14 @@ def test_a_child_that_hangs_is_ended(native: Native, tmp_path: Path) -> None:
 def test_sigsegv_in_the_middle_leaves_a_whole_report(
     native: Native, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    children: list[Child] = []
-    original = Child.__init__
+    original = Child.ask
 
-    def remember(self: Child, **words: Any) -> None:
-        original(self, **words)
-        children.append(self)
+    def ask(self: Child, request: Any, **words: Any) -> Any:
+        if self.stage == "needle" and isinstance(request, Extend):
+            os.kill(self.pid, signal.SIGSEGV)
+        return original(self, request, **words)
 
-    monkeypatch.setattr(Child, "__init__", remember)
-
-    def kill_when_needle_runs() -> None:
-        while not (children and children[-1].stage == "needle" and children[-1].busy):
-            time.sleep(0.01)
-        os.kill(children[-1].pid, signal.SIGSEGV)
-
-    threading.Thread(target=kill_when_needle_runs, daemon=True).start()
+    monkeypatch.setattr(Child, "ask", ask)
     code, report = run(native, tmp_path, replace(SMALL, stages=("needle", "quality")))
     stages = {stage["name"]: stage for stage in report["stages"]}
     assert code == 23

@@ -22,7 +22,7 @@ def tools() -> Tools:
     tools, missing = find_tools()
     if missing:
         packages = "gcc-aarch64-linux-gnu g++-aarch64-linux-gnu qemu-user"
-        pytest.skip(f"deferred: no {', no '.join(missing)} on PATH (Debian, Ubuntu: apt-get install {packages})")
+        pytest.skip(f"no {', no '.join(missing)} on PATH (Debian, Ubuntu: apt-get install {packages})")
     return tools
 
 
@@ -35,9 +35,9 @@ def tree(tools: Tools) -> Path:
     source = os.environ.get("TQFORGE_TEST_SOURCE", "archive")
     with ctx.workspace.lock("the tests"):
         try:
-            return checkout.prepare(ctx, load_base("upstream"), source=source).checkout
+            return checkout.prepare(ctx.workspace, ctx.out, load_base("upstream"), source=source).path
         except DownloadError as error:
-            pytest.skip(f"deferred: {error.what}")
+            pytest.skip(f"{error.what}")
 
 
 @pytest.fixture(scope="session", params=sorted(ARCHITECTURES))

@@ -1,4 +1,4 @@
-"""The tree under test, and the host built for it. What is missing defers the tests with the reason."""
+"""Provide the tree under test and the emulator built for it, or skip with the reason why something is missing."""
 
 from __future__ import annotations
 
@@ -7,55 +7,56 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hosttools import Host, Tree, build_host, cache
+from emulator_tools import Emulator, Tree, build_emulator, cache
 
 from tqforge.adapters import toolchain
 from tqforge.adapters.console import Output
+from tqforge.base.pins import load_base
 from tqforge.build import builder
 from tqforge.build.builder import Built
 from tqforge.build.cmake_plan import Options
-from tqforge.commands import build as build_command
 from tqforge.context import Context
+from tqforge.core import emulator as names
 from tqforge.errors import DownloadError
 from tqforge.workspace import Workspace
 
 
 @pytest.fixture(scope="session")
 def compiler() -> str:
-    """clang++ for the host."""
+    """Return the path of the clang++ that compiles the emulator."""
     found = toolchain.clang_for_metal()
     if found is None:
-        why = "the Metal host needs clang 19 (Debian, Ubuntu: apt-get install clang-19 llvm-19)"
+        why = f"the {names.TITLE} needs {names.CLANG} (Debian, Ubuntu: {names.INSTALL})"
         if "clang" in os.environ.get("TQFORGE_TEST_REQUIRE", ""):
             pytest.fail(why)
-        pytest.skip(f"deferred: {why}")
+        pytest.skip(f"{why}")
     return str(found.path)
 
 
 @pytest.fixture(scope="session")
 def named_tree() -> Tree | None:
-    """A tree that the environment names, with the folder of its libraries."""
+    """Return the tree and libraries that the environment names, if any."""
     root, libraries = os.environ.get("TQFORGE_TEST_TREE"), os.environ.get("TQFORGE_TEST_LIBRARY")
     return Tree(Path(root), Path(libraries)) if root and libraries else None
 
 
 @pytest.fixture(scope="session")
 def built(compiler: str) -> tuple[Context, Built]:
-    """The patched library of the workspace that tests/build uses too: built once, found again by its stamp."""
+    """Build the patched library in the workspace shared with tests/build, or reuse it."""
     ctx = Context(workspace=Workspace(cache() / "patched"), out=Output(json_mode=False))
     source = os.environ.get("TQFORGE_TEST_SOURCE", "archive")
     with ctx.workspace.lock("the tests"):
         try:
-            return ctx, build_command.ensure(ctx, base="upstream", source=source, options=Options(targets=("llama",)))[
-                0
-            ]
+            return ctx, builder.ensure(
+                ctx.workspace, ctx.out, load_base("upstream"), origin=source, options=Options(targets=("llama",))
+            )[0]
         except DownloadError as error:
-            pytest.skip(f"deferred: {error.what}")
+            pytest.skip(f"{error.what}")
 
 
 @pytest.fixture(scope="session")
 def tree(request: pytest.FixtureRequest, named_tree: Tree | None) -> Tree:
-    """The patched llama.cpp. TQFORGE_TEST_TREE and TQFORGE_TEST_LIBRARY name another."""
+    """Return the patched llama.cpp, or the tree named by TQFORGE_TEST_TREE and TQFORGE_TEST_LIBRARY."""
     if named_tree is not None:
         return named_tree
     done: Built = request.getfixturevalue("built")[1]
@@ -63,24 +64,24 @@ def tree(request: pytest.FixtureRequest, named_tree: Tree | None) -> Tree:
 
 
 @pytest.fixture(scope="session")
-def host(tree: Tree, compiler: str) -> Host:
-    """TQFORGE_TEST_HOST names one that was built for that tree by other means."""
-    named = os.environ.get("TQFORGE_TEST_HOST")
-    return Host(tree, Path(named), Path(named)) if named else build_host(tree, compiler)
+def emulator(tree: Tree, compiler: str) -> Emulator:
+    """Build the emulator, or use the folder named by TQFORGE_TEST_EMULATOR, which must belong to the same tree."""
+    named = os.environ.get("TQFORGE_TEST_EMULATOR")
+    return Emulator(tree, Path(named), Path(named)) if named else build_emulator(tree, compiler)
 
 
 @pytest.fixture(scope="session")
 def program(request: pytest.FixtureRequest, named_tree: Tree | None) -> Callable[[str], Path]:
-    """A test program of the tree, built if need be."""
+    """Return a function that builds a test program of the tree if needed and returns its path."""
 
     def find(name: str) -> Path:
         if named_tree is not None:
             if not (named_tree.libraries / name).exists():
-                pytest.skip(f"deferred: no {name} in {named_tree.libraries}")
+                pytest.skip(f"no {name} in {named_tree.libraries}")
             return named_tree.libraries / name
         ctx, done = request.getfixturevalue("built")
         with ctx.workspace.lock("the tests"):
-            builder.ensure_targets(ctx, done, [name])
+            builder.ensure_targets(ctx.workspace, ctx.out, done, [name])
         return Path(done.bin / name)
 
     return find

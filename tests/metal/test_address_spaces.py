@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosttools import METAL, Tree, tool
+from emulator_tools import METAL, Tree, tool
 
 spaces = tool("address_spaces")
 
 
 def parse(compiler: str, tree: Tree, folder: Path, source: str, *options: str) -> tuple[str, str]:
-    """Clang over one prepared source: its output and its messages."""
+    """Run clang on one prepared source. Return its output and its messages."""
     include = METAL / "include/address_spaces"
     folders = [include, folder, tree.metal, tree.metal.parent]
     argv = [compiler, *spaces.CLANG_OPTIONS, "-include", include / "metal_stdlib", *(f"-I{f}" for f in folders)]
@@ -53,7 +53,7 @@ ACCEPTED = {
 
 
 def without_space(compiler: str, tree: Tree, templates: Path, source: str) -> set[tuple[str, str]]:
-    """File and line of every pointer that has no address space."""
+    """Return file and line of every pointer without an address space."""
     dump, _ = parse(compiler, tree, templates, source, "-Xclang", "-ast-dump", "-fno-color-diagnostics")
     assert "TranslationUnitDecl" in dump
     assert f"{tree.metal}/kernels/" in dump, "the dump does not reach the kernels"

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 
 import pytest
-from hosttools import METAL, Tree, tool
+from emulator_tools import METAL, Tree, tool
 
 PATCHES = METAL.parent / "patches/upstream"
 
 
 @pytest.fixture(scope="module")
 def quoted() -> list[int]:
-    """The base's pipelines and bytes, those of the whole series, and the pipelines it adds."""
+    """Return the figures of metal/README.md: pipelines and bytes of base and series, and the pipelines added."""
     text = (METAL / "README.md").read_text(encoding="utf-8").split("## What the series costs a Mac")[1]
     return [int(figure.replace(",", "")) for figure in re.findall(r"\d[\d,]*(?= pipelines| bytes)", text)]
 
 
 def test_the_readme_quotes_the_tree(tree: Tree, quoted: list[int]) -> None:
     if not tree.has_type("tq3_0"):
-        pytest.skip("deferred: this tree has no type tq3_0")
+        pytest.skip("this tree has no type tq3_0")
     size, pipelines = tool("embedded").measure(tree.metal, tool("sources").kernel_sources(tree.metal))
     assert quoted[2:4] == [pipelines, size], "run metal/tools/embedded.py and correct metal/README.md"
 

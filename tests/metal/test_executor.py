@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hosttools import METAL, Host, Report
+from emulator_tools import METAL, Emulator, Report
 
 SOURCE = (METAL / "harness/faults.metal").read_text(encoding="utf-8").splitlines()
 ORDERS = ["reverse", "forward", "shuffle:1", "shuffle:2", "wild:1"]
@@ -34,20 +34,20 @@ FAULTS = {
 }
 
 
-def run(host: Host, kernel: str, order: str = "reverse") -> Report:
-    return host.run([host.folder / "metal-host-faults", kernel], order=order)
+def run(emulator: Emulator, kernel: str, order: str = "reverse") -> Report:
+    return emulator.run([emulator.folder / "metal-emulator-faults", kernel], order=order)
 
 
 def body(kernel: str) -> range:
-    """The lines of a kernel of faults.metal."""
+    """Return the line range of a kernel in faults.metal."""
     first = next(i for i, line in enumerate(SOURCE, 1) if re.search(rf"kernel void {kernel}\(", line))
     return range(first, next(i for i, line in enumerate(SOURCE, 1) if i > first and line == "}") + 1)
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kernel", sorted(FAULTS))
-def test_a_fault_is_named_with_its_line(host: Host, kernel: str, order: str) -> None:
-    report = run(host, kernel, order)
+def test_a_fault_is_named_with_its_line(emulator: Emulator, kernel: str, order: str) -> None:
+    report = run(emulator, kernel, order)
     assert report.code == 3, report.describe()
     found = [f for f in report.findings() if f["kind"] == FAULTS[kernel]]
     assert found, report.describe()
@@ -57,8 +57,8 @@ def test_a_fault_is_named_with_its_line(host: Host, kernel: str, order: str) -> 
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_kernel_without_fault_computes_and_nothing_is_found(host: Host, order: str) -> None:
-    report = run(host, "good", order)
+def test_a_kernel_without_fault_computes_and_nothing_is_found(emulator: Emulator, order: str) -> None:
+    report = run(emulator, "good", order)
     assert (report.code, report.findings(), report.dispatches) == (0, [], {"good": 1}), report.describe()
     mine = [i * (1.0, 2.0, 3.0, 4.0)[i % 4] for i in range(64)]
     expected = [mine[63 - (i ^ 1)] + sum(range(32)) + ((i % 32) ^ 1) + i // 32 for i in range(64)]
@@ -66,15 +66,15 @@ def test_a_kernel_without_fault_computes_and_nothing_is_found(host: Host, order:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_write_behind_the_reads_of_its_own_simd_group_is_no_race(host: Host, order: str) -> None:
-    report = run(host, "written_after_the_own_simdgroup_read", order)
+def test_a_write_behind_the_reads_of_its_own_simd_group_is_no_race(emulator: Emulator, order: str) -> None:
+    report = run(emulator, "written_after_the_own_simdgroup_read", order)
     assert (report.code, report.findings()) == (0, []), report.describe()
     assert [float(x) for x in report.output.split()] == [32 + i // 32 * 32 + i % 32 for i in range(64)]
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_equal_values_written_by_all_threads_are_no_race(host: Host, order: str) -> None:
-    report = run(host, "same_value_written_by_all", order)
+def test_equal_values_written_by_all_threads_are_no_race(emulator: Emulator, order: str) -> None:
+    report = run(emulator, "same_value_written_by_all", order)
     assert (report.code, report.findings()) == (0, []), report.describe()
 
 
@@ -96,10 +96,10 @@ text: if (tid == 0) shared[0] = 1.0f;
         ("kernel: race_write\n", 3),
     ],
 )
-def test_a_race_is_known_by_both_lines_and_its_kernel(host: Host, tmp_path: Path, more: str, code: int) -> None:
+def test_a_race_is_known_by_both_lines_and_its_kernel(emulator: Emulator, tmp_path: Path, more: str, code: int) -> None:
     (tmp_path / "known.txt").write_text(KNOWN + more, encoding="utf-8")
-    kernel = host.folder / "metal-host-faults", "race_write_after_read_0"
-    report = host.run(kernel, order="reverse", suppressions=str(tmp_path / "known.txt"))
+    kernel = emulator.folder / "metal-emulator-faults", "race_write_after_read_0"
+    report = emulator.run(kernel, order="reverse", suppressions=str(tmp_path / "known.txt"))
     assert (report.code, report.known()) == (code, set() if code else {"known"}), report.describe()
 
 
@@ -108,13 +108,13 @@ def test_every_kernel_of_the_file_is_judged() -> None:
     assert kernels == {*FAULTS, "good", "same_value_written_by_all", "written_after_the_own_simdgroup_read"}
 
 
-def test_a_process_without_a_dispatch_fails_when_one_is_expected(host: Host) -> None:
-    report = host.run([host.folder / "metal-host-faults"], expect_dispatches="1")
+def test_a_process_without_a_dispatch_fails_when_one_is_expected(emulator: Emulator) -> None:
+    report = emulator.run([emulator.folder / "metal-emulator-faults"], expect_dispatches="1")
     assert report.code == 3
     assert "nothing ran here" in report.output
 
 
-def test_an_unknown_order_is_refused(host: Host) -> None:
-    report = run(host, "good", "sideways")
+def test_an_unknown_order_is_refused(emulator: Emulator) -> None:
+    report = run(emulator, "good", "sideways")
     assert report.code == 2
     assert "reverse, forward, shuffle:SEED, wild:SEED" in report.output

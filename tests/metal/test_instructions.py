@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hosttools import Host, Tree
+from emulator_tools import Emulator, Tree
 from instructions import NAIVE, NAIVE_ONLY, of_kernel, parse, per_value, portable, stripped
 from mutants import mutant
 
@@ -18,8 +19,8 @@ fl=(1) /x/fa_vec_common.metal
 fn=(1) kernel_flash_attn_ext_vec_tq3_0
 10 100
 +1 20
-cob=(2) /x/libmetal-host-runtime.so
-cfn=(2) metal_host_collective
+cob=(2) /x/libmetal-emulator-runtime.so
+cfn=(2) metal_emulator_collective
 calls=5 0
 10 4000
 fi=(2) /x/dequantize.h
@@ -38,23 +39,23 @@ fn=(4) kernel_flash_attn_ext_vec_reduce
 def test_the_kernels_own_instructions_are_counted() -> None:
     cost = parse(FILE)
     assert cost["/x/libkernels-fast-fa_tq3_0.so", "kernel_flash_attn_ext_vec_tq3_0"] == 150
-    assert cost["/x/libmetal-host-runtime.so", "metal_host_collective"] == 900
+    assert cost["/x/libmetal-emulator-runtime.so", "metal_emulator_collective"] == 900
     assert of_kernel(cost) == 150
     assert of_kernel(Counter()) == 0
 
 
 @pytest.mark.slow
 def test_a_value_of_ours_costs_little_more_than_one_of_q4_0(
-    host: Host, tree: Tree, compiler: str, tmp_path: Path, record_property: pytest.RecordProperty
+    emulator: Emulator, tree: Tree, compiler: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     if not tree.has_type("tq3_0"):
-        pytest.skip("deferred: this tree has no type tq3_0")
+        pytest.skip("this tree has no type tq3_0")
     pairs = ("q4_0/q4_0", "tq3_0/tq3_0", "q8_0/tq3_0")
     libraries = portable(tree)
-    plain = stripped(host, tmp_path / "plain")
+    plain = stripped(emulator, tmp_path / "plain")
     found = {pair: per_value(plain, libraries, pair, tmp_path) for pair in pairs}
     (tmp_path / "naive").mkdir()
-    naive = mutant(host, compiler, NAIVE[0], tmp_path / "naive", also=NAIVE[1:], variant="fast", only=NAIVE_ONLY)
+    naive = mutant(emulator, compiler, NAIVE[0], tmp_path / "naive", also=NAIVE[1:], variant="fast", only=NAIVE_ONLY)
     found["naive"] = per_value(stripped(naive, tmp_path / "naive-stripped"), libraries, "tq3_0/tq3_0", tmp_path)
     for name, value in found.items():
         record_property(name, round(value, 2))

@@ -1,4 +1,4 @@
-"""Planted faults: the host must find each of them in the kernels of the tree, and nothing in the unchanged ones."""
+"""Planted faults: the emulator must find each of them in the kernels of the tree, and nothing in the unchanged ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hosttools import Host, Tree
+from emulator_tools import Emulator, Tree
 from mutants import Change, mutant
 
 WRONG = "wrong numbers"
@@ -17,7 +17,7 @@ VEC, MATRIX = "kernels/fa_vec_common.metal", "kernels/fa_common.metal"
 
 @dataclass(frozen=True)
 class Planted:
-    """A change and the evidence of it that the host must give for `pair` in `suite`."""
+    """A change and the evidence of it that the emulator must give for `pair` in `suite`."""
 
     change: Change
     suite: str
@@ -187,11 +187,11 @@ ALL += [(kind, name, both[kind]) for kind in ("q4_0", "tq3_0") for name, both in
 
 @pytest.mark.parametrize(("kind", "planted"), [pytest.param(k, p, id=f"{k}-{name}") for k, name, p in ALL])
 def test_a_planted_fault_is_found(
-    host: Host, tree: Tree, compiler: str, tmp_path: Path, kind: str, planted: Planted
+    emulator: Emulator, tree: Tree, compiler: str, tmp_path: Path, kind: str, planted: Planted
 ) -> None:
     if not tree.has_type(kind):
-        pytest.skip(f"deferred: this tree has no type {kind}")
-    changed = mutant(host, compiler, planted.change, tmp_path)
+        pytest.skip(f"this tree has no type {kind}")
+    changed = mutant(emulator, compiler, planted.change, tmp_path)
     report = changed.direct("--pair", planted.pair or f"{kind}/{kind}", "--heads", "64", "--suite", planted.suite)
     assert report.code != 0, "not found"
     if planted.evidence == WRONG:
@@ -205,10 +205,12 @@ CONTROLS = {"q4_0": ("quantize", "fa_q4_0", "fa_vec_q4_0"), "q8_0": ("fa_q8_0", 
 
 @pytest.mark.parametrize("kind", CONTROLS)
 def test_the_unchanged_kernels_pass_the_same_way(
-    host: Host, tree: Tree, compiler: str, tmp_path: Path, kind: str
+    emulator: Emulator, tree: Tree, compiler: str, tmp_path: Path, kind: str
 ) -> None:
     if not tree.has_type(kind):
-        pytest.skip(f"deferred: this tree has no type {kind}")
-    same = mutant(host, compiler, Change("kernels/common.h", "#pragma once", "#pragma once", CONTROLS[kind]), tmp_path)
+        pytest.skip(f"this tree has no type {kind}")
+    same = mutant(
+        emulator, compiler, Change("kernels/common.h", "#pragma once", "#pragma once", CONTROLS[kind]), tmp_path
+    )
     report = same.direct("--pair", f"{kind}/{kind}", "--heads", "64")
     assert (report.code, report.findings()) == (0, []), report.describe()

@@ -1,4 +1,4 @@
-"""The tree's kernels on the host: own cases with a float64 reference, and upstream's test-backend-ops."""
+"""The tree's kernels on the emulator: own cases with a float64 reference, and upstream's test-backend-ops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hosttools import METAL, Host, Report, Tree
+from emulator_tools import METAL, Emulator, Report, Tree
 
 STOCK = ["q4_0/q4_0", "q8_0/q8_0", "f16/f16"]
 OWN = ["tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
@@ -17,7 +17,7 @@ OWN = ["tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
 def require(tree: Tree, pair: str) -> None:
     for name in pair.split("/"):
         if not tree.has_type(name):
-            pytest.skip(f"deferred: this tree has no type {name}")
+            pytest.skip(f"this tree has no type {name}")
 
 
 def suites(pair: str, *names: str) -> list[str]:
@@ -33,24 +33,24 @@ def assert_clean(report: Report) -> None:
 
 
 @functools.cache
-def run_cases(host: Host, pair: str, variant: str, order: str, family: str = "7") -> Report:
-    return host.direct("--pair", pair, *suites(pair), variant=variant, order=order, family=family)
+def run_cases(emulator: Emulator, pair: str, variant: str, order: str, family: str = "7") -> Report:
+    return emulator.direct("--pair", pair, *suites(pair), variant=variant, order=order, family=family)
 
 
 @pytest.mark.parametrize("pair", STOCK + OWN)
 @pytest.mark.parametrize(("variant", "order"), [("check", "reverse"), ("check", "shuffle:1"), ("fast", "shuffle:2")])
-def test_cases_agree_with_float64(host: Host, tree: Tree, pair: str, order: str, variant: str) -> None:
+def test_cases_agree_with_float64(emulator: Emulator, tree: Tree, pair: str, order: str, variant: str) -> None:
     require(tree, pair)
-    report = run_cases(host, pair, variant, order)
+    report = run_cases(emulator, pair, variant, order)
     assert_clean(report)
     assert re.search(r"^[1-9]\d* cases, 0 failed$", report.output, re.M)
 
 
 @pytest.mark.parametrize("variant", ["check", "fast"])
-def test_the_encoder_writes_the_bytes_of_the_cpu(host: Host, tree: Tree, variant: str) -> None:
+def test_the_encoder_writes_the_bytes_of_the_cpu(emulator: Emulator, tree: Tree, variant: str) -> None:
     """Rounding differs in one block of thousands, if at all; NaN, infinity and what has no scale have bytes too."""
     require(tree, "tq3_0/tq3_0")
-    report = host.direct("--pair", "tq3_0/tq3_0", "--suite", "blocks", variant=variant)
+    report = emulator.direct("--pair", "tq3_0/tq3_0", "--suite", "blocks", variant=variant)
     assert_clean(report)
     assert "CPY f32 to tq3_0: at the limits" in report.output
     assert sum(int(n) for n in re.findall(r"SET_ROWS.* in (\d+) blocks", report.output)) >= 50_000
@@ -58,15 +58,15 @@ def test_the_encoder_writes_the_bytes_of_the_cpu(host: Host, tree: Tree, variant
 
 @pytest.mark.parametrize("pair", ["q4_0/q4_0", *OWN])
 @pytest.mark.parametrize("family", ["0", "8"])
-def test_other_gpu_families(host: Host, tree: Tree, pair: str, family: str) -> None:
+def test_other_gpu_families(emulator: Emulator, tree: Tree, pair: str, family: str) -> None:
     """Nothing but the tuning table depends on the family, and it has no rows of TQ3_0: only q4_0 can vary.
 
     Family 7 is the default above. Family 0 has no rows at all; for these shapes family 8 chooses as 7 does.
     """
     require(tree, pair)
-    report = run_cases(host, pair, "check", "reverse", family)
+    report = run_cases(emulator, pair, "check", "reverse", family)
     assert_clean(report)
-    varies = report.dispatches.keys() != run_cases(host, pair, "check", "reverse").dispatches.keys()
+    varies = report.dispatches.keys() != run_cases(emulator, pair, "check", "reverse").dispatches.keys()
     assert varies == (pair == "q4_0/q4_0" and family == "0")
 
 
@@ -78,18 +78,18 @@ def suppressions() -> dict[str, list[tuple[str, str]]]:
     return {dict(entry)["id"]: entry for entry in fields}
 
 
-def test_every_suppression_is_still_needed(host: Host) -> None:
-    reports = [run_cases(host, pair, "check", "reverse") for pair in STOCK]
+def test_every_suppression_is_still_needed(emulator: Emulator) -> None:
+    reports = [run_cases(emulator, pair, "check", "reverse") for pair in STOCK]
     # columns beyond DV are touched only at head sizes that the stock cases above do not have
-    reports += [host.direct("--pair", "f16/f16", "--heads", "32", "--heads", "96", "--suite", "sizes")]
+    reports += [emulator.direct("--pair", "f16/f16", "--heads", "32", "--heads", "96", "--suite", "sizes")]
     known = {name for report in reports for name in report.known()}
     assert suppressions().keys() == known, "remove what no longer happens from metal/suppressions.txt"
 
 
-def test_every_conflict_of_a_suppression_is_still_needed(host: Host, tree: Tree) -> None:
+def test_every_conflict_of_a_suppression_is_still_needed(emulator: Emulator, tree: Tree) -> None:
     require(tree, "tq3_0/tq3_0")
-    reports = [run_cases(host, pair, "check", "reverse") for pair in STOCK + OWN]
-    reports += [run_sizes(host, pair) for pair in OWN]
+    reports = [run_cases(emulator, pair, "check", "reverse") for pair in STOCK + OWN]
+    reports += [run_sizes(emulator, pair) for pair in OWN]
     conflicts = {place["text"] for report in reports for f in report.findings("known") for place in f["against"]}
     listed = {value for entry in suppressions().values() for key, value in entry if key == "against"}
     assert listed == conflicts, "remove what no longer happens from metal/suppressions.txt"
@@ -115,7 +115,7 @@ def elements(tree: Tree, kernel: str) -> int:
 
 
 @pytest.mark.parametrize("pair", ["q4_0/q4_0", *OWN])
-def test_every_variant_of_the_vec_kernel_is_reached(host: Host, tree: Tree, pair: str) -> None:
+def test_every_variant_of_the_vec_kernel_is_reached(emulator: Emulator, tree: Tree, pair: str) -> None:
     """NE 1, 2 and 4; Q 1, 2 and 4 where there are such kernels; 1 and 4 SIMD groups; split work groups; padding."""
     require(tree, pair)
     key, value = pair.split("/")
@@ -123,7 +123,7 @@ def test_every_variant_of_the_vec_kernel_is_reached(host: Host, tree: Tree, pair
         shapes = ["--heads", "32", "--heads", "64", "--heads", "128"]
     else:
         shapes = ["--heads", "128", *(a for q in (1, 2, 4) for ne in (1, 2, 4) for a in ("--force", f"{q}/{ne}"))]
-    report = host.direct("--pair", pair, *shapes, "--suite", "vec", log="1")
+    report = emulator.direct("--pair", pair, *shapes, "--suite", "vec", log="1")
     assert_clean(report)
     stem = "kernel_flash_attn_ext_vec_" + (key if key == value else f"{key}_{value}")
     vec = {n for n in report.dispatches if re.match(rf"{stem}_dk\d", n)}
@@ -136,11 +136,11 @@ def test_every_variant_of_the_vec_kernel_is_reached(host: Host, tree: Tree, pair
 
 
 @pytest.mark.parametrize("pair", ["q4_0/q4_0", *OWN])
-def test_the_matrix_kernel_is_reached(host: Host, tree: Tree, pair: str) -> None:
+def test_the_matrix_kernel_is_reached(emulator: Emulator, tree: Tree, pair: str) -> None:
     """Below 32 queries the type's own kernel, above it f16 copies; mixed pairs always go through the copies."""
     require(tree, pair)
     key, value = pair.split("/")
-    report = host.direct("--pair", pair, "--heads", "128", "--suite", "matrix", variant="fast")
+    report = emulator.direct("--pair", pair, "--heads", "128", "--suite", "matrix", variant="fast")
     assert_clean(report)
     own = {f"kernel_flash_attn_ext_{key}_dk128_dv128"} if key == value else set()
     copies = {f"kernel_flash_attn_ext_kv_{t}_f16" for t in {key, value} - {"f16"}}
@@ -152,15 +152,15 @@ HEADS = ["32", "96", "96/64", "192", "192/128", "256", "320/256", "512", "576/51
 
 
 @functools.cache
-def run_sizes(host: Host, pair: str) -> Report:
+def run_sizes(emulator: Emulator, pair: str) -> Report:
     heads = [a for h in HEADS for a in ("--heads", h)]
-    return host.direct("--pair", pair, *heads, "--suite", "sizes")
+    return emulator.direct("--pair", pair, *heads, "--suite", "sizes")
 
 
 @pytest.mark.parametrize("pair", OWN)
-def test_all_head_sizes(host: Host, tree: Tree, pair: str) -> None:
+def test_all_head_sizes(emulator: Emulator, tree: Tree, pair: str) -> None:
     require(tree, pair)
-    report = run_sizes(host, pair)
+    report = run_sizes(emulator, pair)
     assert_clean(report)
     key, value = pair.split("/")
     stem = "kernel_flash_attn_ext_vec_" + (key if key == value else f"{key}_{value}")
@@ -169,7 +169,7 @@ def test_all_head_sizes(host: Host, tree: Tree, pair: str) -> None:
     } <= report.dispatches.keys()
 
 
-def test_every_kernel_of_the_type_is_dispatched(host: Host, tree: Tree) -> None:
+def test_every_kernel_of_the_type_is_dispatched(emulator: Emulator, tree: Tree) -> None:
     """What was never executed was never checked: variants for long caches and rare copies as well."""
     require(tree, "tq3_0/tq3_0")
     sources = "".join(p.read_text(encoding="utf-8") for p in (tree.metal / "kernels").iterdir())
@@ -177,7 +177,7 @@ def test_every_kernel_of_the_type_is_dispatched(host: Host, tree: Tree) -> None:
     ran = {
         n
         for pair in OWN
-        for r in (run_cases(host, pair, "check", "reverse"), run_sizes(host, pair))
+        for r in (run_cases(emulator, pair, "check", "reverse"), run_sizes(emulator, pair))
         for n in r.dispatches
     }
     assert kernels
@@ -194,38 +194,43 @@ BACKEND_OPS = [
 @pytest.mark.parametrize("name", ["q4_0", "q8_0", "tq3_0"])
 @pytest.mark.parametrize(("op", "pattern"), BACKEND_OPS)
 def test_upstreams_cases_for_rows(
-    host: Host, tree: Tree, program: Callable[[str], Path], op: str, pattern: str, name: str
+    emulator: Emulator, tree: Tree, program: Callable[[str], Path], op: str, pattern: str, name: str
 ) -> None:
     require(tree, f"{name}/{name}")
-    run_backend_ops(host, program, op, pattern.format(t=name))
+    run_backend_ops(emulator, program, op, pattern.format(t=name))
 
 
 @pytest.mark.parametrize(
     ("keys", "values"), [("q4_0", "q4_0"), ("tq3_0", "tq3_0"), ("q8_0", "tq3_0"), ("f16", "tq3_0")]
 )
 def test_upstreams_cases_for_attention(
-    host: Host, tree: Tree, program: Callable[[str], Path], keys: str, values: str
+    emulator: Emulator, tree: Tree, program: Callable[[str], Path], keys: str, values: str
 ) -> None:
     require(tree, f"{keys}/{values}")
     shapes = r"hsk=64,hsv=64,.*nr23=\[[124],[13]\],kv=(96|113|131|200),nb=(1|3|7|20|24|32),"
-    run_backend_ops(host, program, "FLASH_ATTN_EXT", f"{shapes}.*type_K={keys},type_V={values},permute=\\[0,1,2,3\\]")
+    run_backend_ops(
+        emulator, program, "FLASH_ATTN_EXT", f"{shapes}.*type_K={keys},type_V={values},permute=\\[0,1,2,3\\]"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["0", "7", "8"])
 @pytest.mark.parametrize("pair", ["q4_0/q4_0", *OWN])
 def test_all_of_upstreams_cases_for_attention(
-    host: Host, tree: Tree, program: Callable[[str], Path], pair: str, family: str
+    emulator: Emulator, tree: Tree, program: Callable[[str], Path], pair: str, family: str
 ) -> None:
     """Two head sizes, as the fast variant has them; every other one is in `tqforge verify --full --stage ops`."""
     require(tree, pair)
     keys, values = pair.split("/")
     pattern = f"hsk=(64|128),hsv=(64|128),.*type_K={keys},type_V={values},"
-    print(f"{pair}, GPU family {family}: {run_backend_ops(host, program, 'FLASH_ATTN_EXT', pattern, family)} passed")  # noqa: T201 - with -s
+    passed = run_backend_ops(emulator, program, "FLASH_ATTN_EXT", pattern, family)
+    print(f"{pair}, GPU family {family}: {passed} passed")  # noqa: T201 - with -s
 
 
-def run_backend_ops(host: Host, program: Callable[[str], Path], op: str, pattern: str, family: str = "7") -> int:
-    report = host.run(
+def run_backend_ops(
+    emulator: Emulator, program: Callable[[str], Path], op: str, pattern: str, family: str = "7"
+) -> int:
+    report = emulator.run(
         [program("test-backend-ops"), "test", "-b", "MTL0", "-o", op, "-p", pattern],
         "fast",
         expect_dispatches="1",

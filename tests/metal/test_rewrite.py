@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hosttools import tool
+from emulator_tools import tool
 
 rewrite = tool("rewrite")
 extract = tool("extract")
@@ -14,36 +14,38 @@ sources = tool("sources")
 
 
 def rewritten(text: str) -> str:
-    return rewrite.rewrite(text, "x.metal", Counter())
+    return str(rewrite.rewrite(text, "x.metal", Counter()))
 
 
 def test_an_instantiation_is_registered_under_its_host_name() -> None:
     text = 'template [[host_name("kernel_a")]] kernel a_t kernel_a_impl<float,\n 4>;\n'
     assert (
         rewritten(text)
-        == 'template a_t kernel_a_impl<float, 4>; METAL_HOST_KERNEL("kernel_a", kernel_a_impl<float, 4>)\n\n'
+        == 'template a_t kernel_a_impl<float, 4>; METAL_EMULATOR_KERNEL("kernel_a", kernel_a_impl<float, 4>)\n\n'
     )
 
 
 def test_a_repeated_signature_is_only_registered() -> None:
     text = 'template [[host_name("k")]] kernel void f<1>(device float * x, uint i[[thread_position_in_grid]]);\n'
-    assert rewritten(text) == 'METAL_HOST_KERNEL("k", f<1>)\n'
+    assert rewritten(text) == 'METAL_EMULATOR_KERNEL("k", f<1>)\n'
 
 
 def test_function_constants_threadgroup_arguments_and_variables() -> None:
-    assert rewritten("constant bool FC [[function_constant(A + 1)]];\n") == "METAL_HOST_CONSTANT(bool, FC, A + 1);\n"
+    assert (
+        rewritten("constant bool FC [[function_constant(A + 1)]];\n") == "METAL_EMULATOR_CONSTANT(bool, FC, A + 1);\n"
+    )
     assert (
         rewritten("  threadgroup half * s [[threadgroup(0)]],\n")
-        == "  threadgroup half * s [[metal_host_group_memory(0)]],\n"
+        == "  threadgroup half * s [[metal_emulator_group_memory(0)]],\n"
     )
-    assert rewritten("    threadgroup float sh[N][2];\n") == "    METAL_HOST_GROUP_VARIABLE(float, sh, [N][2]);\n"
+    assert rewritten("    threadgroup float sh[N][2];\n") == "    METAL_EMULATOR_GROUP_VARIABLE(float, sh, [N][2]);\n"
     assert rewritten("    threadgroup float * p = s;\n") == "    threadgroup float * p = s;\n"
 
 
 def test_plain_kernels_are_registered_at_the_end() -> None:
     text = '[[host_name("other")]]\nkernel void f() {}\ntemplate <int N>\nkernel void g() {}\nkernel void h() {}\n'
     lines = rewritten(text).splitlines()
-    assert lines[-2:] == ['METAL_HOST_KERNEL("other", f)', 'METAL_HOST_KERNEL("h", h)']
+    assert lines[-2:] == ['METAL_EMULATOR_KERNEL("other", f)', 'METAL_EMULATOR_KERNEL("h", h)']
     assert lines[:5] == ["", *text.splitlines()[1:]]
 
 

@@ -1,4 +1,4 @@
-"""The stages placement, device and ops of `tqforge verify` on the real Metal host, and with faults planted in it."""
+"""Run the stages placement, device and ops of `tqforge verify` on the real Metal emulator, with and without faults."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 import tinymodel
-from hosttools import Host, Tree
+from emulator_tools import Emulator, Tree
 from mutants import Change, mutant
 
 from tqforge.adapters import gguf_io
 from tqforge.adapters.console import Output
-from tqforge.report.schema.report import BuildKeys, Status
+from tqforge.core import emulator as names
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.provenance import BuildProvenance
 from tqforge.verify import device, settings
 from tqforge.verify.device import Device
+from tqforge.verify.registry import BY_NAME
+from tqforge.verify.run import judged
 from tqforge.verify.session import Session, Target
 from tqforge.verify.stages import placement
 from tqforge.verify.stages.device import stage as device_stage
@@ -26,7 +30,9 @@ from tqforge.verify.stages.ops import backend_ops
 from tqforge.verify.stages.ops import stage as ops
 from tqforge.verify.stages.ops.backend_ops import Job
 
-KEYS = BuildKeys(base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version="")
+KEYS = BuildProvenance(
+    base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
+)
 #: Attention with heads of 64 values refused for the type, as if it had no kernel: the scheduler gives it to the CPU.
 FALL_BACK = Change("ggml-metal-device.m", "(dk == 64  && dv == 64)  ||", "")
 WRONG_READ = Change("kernels/dequantize.h", "v = i & n ? u - v : v + u;", "v = i & n ? v - u : v + u;", ("fa_tq3_0",))
@@ -49,7 +55,7 @@ def bindings(request: pytest.FixtureRequest, named_tree: Tree | None) -> Path:
     if named := os.environ.get("TQFORGE_TEST_BINDINGS"):
         return Path(named)
     if named_tree is not None:
-        pytest.skip("deferred: TQFORGE_TEST_BINDINGS does not name the bindings of the tree")
+        pytest.skip("TQFORGE_TEST_BINDINGS does not name the bindings of the tree")
     return Path(request.getfixturevalue("built")[0].workspace.bindings("upstream"))
 
 
@@ -61,15 +67,15 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def session(
     tree: Tree, bindings: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Host], Session]:
+) -> Callable[[Emulator], Session]:
     if not tree.has_type("tq3_0"):
-        pytest.skip("deferred: this tree has no type tq3_0")
+        pytest.skip("this tree has no type tq3_0")
     monkeypatch.setattr(trace, "f16_copy", lambda _: model)
 
-    def on(host: Host, shop: Any = None) -> Session:
-        monkeypatch.setattr(device, "find", lambda _: Device(title="Metal host", folder=host.folder))
+    def on(emulator: Emulator, shop: Any = None) -> Session:
+        monkeypatch.setattr(device, "find", lambda _: Device(title=names.TITLE, folder=emulator.folder))
         chosen = replace(settings.QUICK, pairs=(), threads=1)
-        target = Target(library=tree.libraries, bindings=bindings, keys=KEYS, gpu=False, workshop=shop)
+        target = Target(library=tree.libraries, bindings=bindings, provenance=KEYS, gpu=False, programs=shop)
         folder = tmp_path / "out"
         folder.mkdir(exist_ok=True)
         facts = gguf_io.read(model)
@@ -78,9 +84,11 @@ def session(
     return on
 
 
-def test_every_cache_write_and_attention_is_on_the_device(session: Callable[[Host], Session], host: Host) -> None:
-    stage = placement.run(session(host))
-    assert stage.status is Status.PASSED, stage
+def test_every_cache_write_and_attention_is_on_the_device(
+    session: Callable[[Emulator], Session], emulator: Emulator
+) -> None:
+    stage = judged(BY_NAME["placement"], placement.run(session(emulator)))
+    assert stage.status is StageStatus.PASSED, stage
     *pairs, control = stage.checks
     assert [check.name for check in pairs] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
     assert all(f"{2 * tinymodel.LAYERS} SET_ROWS and {tinymodel.LAYERS} FLASH" in check.observed for check in pairs)
@@ -88,20 +96,22 @@ def test_every_cache_write_and_attention_is_on_the_device(session: Callable[[Hos
 
 
 def test_a_planted_fall_back_is_noticed(
-    session: Callable[[Host], Session], host: Host, compiler: str, tmp_path: Path
+    session: Callable[[Emulator], Session], emulator: Emulator, compiler: str, tmp_path: Path
 ) -> None:
     (tmp_path / "mutant").mkdir()
-    stage = placement.run(session(mutant(host, compiler, FALL_BACK, tmp_path / "mutant")))
-    assert stage.status is Status.FAILED
-    fallen = {check.name: check.observed for check in stage.checks if check.status is Status.FAILED}
+    stage = judged(
+        BY_NAME["placement"], placement.run(session(mutant(emulator, compiler, FALL_BACK, tmp_path / "mutant")))
+    )
+    assert stage.status is StageStatus.FAILED
+    fallen = {check.name: check.observed for check in stage.checks if check.status is StageStatus.FAILED}
     assert fallen.keys() == {"tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"}
     assert all(observed.startswith("FLASH_ATTN on CPU") for observed in fallen.values()), fallen
 
 
-def test_a_whole_model_agrees_with_the_cpu(session: Callable[[Host], Session], host: Host) -> None:
-    stage = device_stage.run(session(host))
-    assert stage.status is Status.PASSED, stage
-    assert [row.pair for row in stage.rows] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
+def test_a_whole_model_agrees_with_the_cpu(session: Callable[[Emulator], Session], emulator: Emulator) -> None:
+    stage = judged(BY_NAME["device"], device_stage.run(session(emulator)))
+    assert stage.status is StageStatus.PASSED, stage
+    assert [str(row.pair) for row in stage.rows] == ["f16/f16", "tq3_0/tq3_0", "q8_0/tq3_0", "f16/tq3_0"]
     tokens = sum(device_stage.BATCHES) + device_stage.GREEDY - 1
     for row in stage.rows:
         assert (row.tokens, row.strays) == (tokens, ())
@@ -121,20 +131,20 @@ def test_a_whole_model_agrees_with_the_cpu(session: Callable[[Host], Session], h
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        (WRONG_WRITE, "what it wrote is off by"),
-        (WRONG_READ, "after the same rows is above"),
+        (WRONG_WRITE, "rows it wrote is"),
+        (WRONG_READ, "on the same rows is above"),
         (FALL_BACK, "left the device: FLASH_ATTN on CPU"),
     ],
 )
 def test_a_planted_fault_is_seen_in_the_whole_model(
-    session: Callable[[Host], Session], host: Host, compiler: str, tmp_path: Path, change: Change, word: str
+    session: Callable[[Emulator], Session], emulator: Emulator, compiler: str, tmp_path: Path, change: Change, word: str
 ) -> None:
     (tmp_path / "mutant").mkdir()
     changed = mutant(
-        host, compiler, change, tmp_path / "mutant", variant="fast", only="dk64_dv64|set_rows|get_rows|cpy"
+        emulator, compiler, change, tmp_path / "mutant", variant="fast", only="dk64_dv64|set_rows|get_rows|cpy"
     )
-    stage = device_stage.run(session(changed))
-    assert stage.status is Status.FAILED
+    stage = judged(BY_NAME["device"], device_stage.run(session(changed)))
+    assert stage.status is StageStatus.FAILED
     assert word in stage.reason, stage.reason
     assert "f16/f16" not in stage.reason
 
@@ -149,9 +159,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend_ops, "PAIRS", backend_ops.PAIRS[:1])
 
 
-def test_single_ops(session: Any, host: Host, program: Callable[[str], Path], few: None) -> None:
-    stage = ops.run(session(host, Program(program(backend_ops.PROGRAM))))
-    assert stage.status is Status.PASSED, stage
+def test_single_ops(session: Any, emulator: Emulator, program: Callable[[str], Path], few: None) -> None:
+    stage = judged(BY_NAME["ops"], ops.run(session(emulator, Program(program(backend_ops.PROGRAM)))))
+    assert stage.status is StageStatus.PASSED, stage
     cpu, there, own = stage.rows[:2], stage.rows[2:4], stage.rows[4:]
     assert [row.backend for row in cpu] == ["CPU", "CPU"]
     assert all(row.dispatches is None for row in cpu)
@@ -162,24 +172,24 @@ def test_single_ops(session: Any, host: Host, program: Callable[[str], Path], fe
 
 
 def test_a_fault_in_single_ops(
-    session: Any, host: Host, program: Callable[[str], Path], few: None, compiler: str, tmp_path: Path
+    session: Any, emulator: Emulator, program: Callable[[str], Path], few: None, compiler: str, tmp_path: Path
 ) -> None:
     (tmp_path / "mutant").mkdir()
     wrong = Change("kernels/dequantize.h", "v[i + n] = a - b;", "v[i + n] = b - a;", ("quantize",))
-    changed = mutant(host, compiler, wrong, tmp_path / "mutant", variant="fast", only="set_rows|get_rows|cpy")
-    stage = ops.run(session(changed, Program(program(backend_ops.PROGRAM))))
-    assert stage.status is Status.FAILED
-    assert "Metal host, GET_ROWS tq3_0" in stage.reason
+    changed = mutant(emulator, compiler, wrong, tmp_path / "mutant", variant="fast", only="set_rows|get_rows|cpy")
+    stage = judged(BY_NAME["ops"], ops.run(session(changed, Program(program(backend_ops.PROGRAM)))))
+    assert stage.status is StageStatus.FAILED
+    assert "Metal emulator, GET_ROWS tq3_0" in stage.reason
 
 
 def test_a_refused_op_is_no_pass(
-    session: Any, host: Host, program: Callable[[str], Path], few: None, compiler: str, tmp_path: Path
+    session: Any, emulator: Emulator, program: Callable[[str], Path], few: None, compiler: str, tmp_path: Path
 ) -> None:
     (tmp_path / "mutant").mkdir()
-    changed = mutant(host, compiler, FALL_BACK, tmp_path / "mutant")
-    stage = ops.run(session(changed, Program(program(backend_ops.PROGRAM))))
-    assert stage.status is Status.FAILED
-    row = next(r for r in stage.rows if r.backend == "Metal host" and r.op.startswith("FLASH"))
+    changed = mutant(emulator, compiler, FALL_BACK, tmp_path / "mutant")
+    stage = judged(BY_NAME["ops"], ops.run(session(changed, Program(program(backend_ops.PROGRAM)))))
+    assert stage.status is StageStatus.FAILED
+    row = next(r for r in stage.rows if r.backend == "Metal emulator" and r.op.startswith("FLASH"))
     assert (row.passed, row.dispatches) == (0, 0)
     assert row.unsupported > 0
     assert "nothing was dispatched" in row.note

@@ -14,7 +14,7 @@ from toy import TREE, Toy, git, repository
 from tqforge.base.source import ensure_base
 from tqforge.commands.patch import drift
 from tqforge.errors import CheckoutError, ToolchainError, UsageError
-from tqforge.series.drift.outcomes import Outcome
+from tqforge.series.drift.outcomes import DriftOutcome
 from tqforge.series.patchfile import net_lines
 
 QUANTS, CACHE = TREE["src/quants.c"], TREE["src/cache.cpp"]
@@ -28,8 +28,8 @@ def probe(toy: Toy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 
     def run(target: object, expected: int | None = None) -> list[dict[str, object]]:
         context = toy.context()
-        ensure_base(context, toy.base, str(toy.archive))
-        code = drift.run(context, [str(target)], patches=toy.shelf.folder, out=toy.root / "report")
+        ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
+        code = drift.run(context, [str(target)], patches=toy.paths.folder, out=toy.root / "report")
         capsys.readouterr()
         report = json.loads((toy.root / "report/drift.json").read_text())
         results: list[dict[str, object]] = report["snapshots"][0]["results"]
@@ -87,7 +87,7 @@ def test_partly_upstream(toy: Toy, probe: Probe) -> None:
     half = QUANTS.replace("int line_30;\n", "int line_30;\nint added;\n")
     found = probe(toy.variant("v2", {"src/quants.c": half}))
     assert outcomes(found) == ["merged"]
-    assert found[0]["detail"] == "1 of its lines are upstream already"
+    assert found[0]["detail"] == "upstream already contains 1 of its lines"
 
 
 def test_conflict_names_file_and_hunk(toy: Toy, probe: Probe) -> None:
@@ -138,13 +138,13 @@ def test_a_text_that_fits_in_the_wrong_place(tmp_path: Path, monkeypatch: pytest
     toy.add_patch("drop", {"src/same.c": ("    step_3();\n", "")})
     monkeypatch.setattr(drift, "load_base", lambda name=None: toy.base)
     context = toy.context()
-    ensure_base(context, toy.base, str(toy.archive))
+    ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
     target = toy.variant("v2", {"src/same.c": function("theirs") + function("ours")})
-    assert drift.run(context, [str(target)], patches=toy.shelf.folder, out=toy.root / "report") == 1
+    assert drift.run(context, [str(target)], patches=toy.paths.folder, out=toy.root / "report") == 1
     result = json.loads((toy.root / "report/drift.json").read_text())["snapshots"][0]["results"][0]
-    assert result["outcome"] == Outcome.LOST_LINES
+    assert result["outcome"] == DriftOutcome.LOST_LINES
     assert result["file"] == "src/same.c"
-    assert "another place than history says" in result["detail"]
+    assert "applies in the wrong place" in result["detail"]
 
 
 def test_an_auto_merge_that_changes_upstream_lines_without_a_mark(toy: Toy, probe: Probe) -> None:
@@ -153,7 +153,7 @@ def test_an_auto_merge_that_changes_upstream_lines_without_a_mark(toy: Toy, prob
     shorter = QUANTS.replace("".join(f"int line_{number};\n" for number in range(27, 35)), "")
     found = probe(toy.variant("v2", {"src/quants.c": shorter, ".gitattributes": "*.c merge=union\n"}))
     assert outcomes(found) == ["lost upstream lines"]
-    assert "bring back or repeat" in str(found[0]["detail"])
+    assert "restore or duplicate" in str(found[0]["detail"])
 
 
 def test_an_auto_merge_that_drops_upstream_lines_without_a_mark(
@@ -165,13 +165,13 @@ def test_an_auto_merge_that_drops_upstream_lines_without_a_mark(
     toy.add_patch("drop", {"src/same.c": ("    step_3();\n", "")})
     monkeypatch.setattr(drift, "load_base", lambda name=None: toy.base)
     context = toy.context()
-    ensure_base(context, toy.base, str(toy.archive))
+    ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
     changed = function("ours", BODY.replace("step_2", "fresh").replace("step_4", "other"))
     target = toy.variant("v2", {"src/same.c": f"void theirs() {{\n{BODY}}}\n{changed}"})
-    assert drift.run(context, [str(target)], patches=toy.shelf.folder, out=toy.root / "report") == 1
+    assert drift.run(context, [str(target)], patches=toy.paths.folder, out=toy.root / "report") == 1
     result = json.loads((toy.root / "report/drift.json").read_text())["snapshots"][0]["results"][0]
-    assert result["outcome"] == Outcome.LOST_LINES
-    assert "it would drop 'step_3();' of 'void theirs() {', but was made for 'void ours() {'" in result["detail"]
+    assert result["outcome"] == DriftOutcome.LOST_LINES
+    assert "it would remove 'step_3();' from 'void theirs() {', but was made for 'void ours() {'" in result["detail"]
 
 
 def test_a_line_that_moved_with_its_function_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,10 +179,10 @@ def test_a_line_that_moved_with_its_function_is_no_loss(tmp_path: Path, monkeypa
     toy.add_patch("drop", {"src/same.c": ("    step_3();\n", "")})
     monkeypatch.setattr(drift, "load_base", lambda name=None: toy.base)
     context = toy.context()
-    ensure_base(context, toy.base, str(toy.archive))
+    ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
     for number, text in enumerate((f"int first;\n{function('ours')}", function("ours").replace("ours", "renamed"))):
         target = toy.variant(f"v{number}", {"src/same.c": text})
-        assert drift.run(context, [str(target)], patches=toy.shelf.folder, out=toy.root / "report") == 0
+        assert drift.run(context, [str(target)], patches=toy.paths.folder, out=toy.root / "report") == 0
 
 
 def test_a_git_that_cannot_merge_is_named(toy: Toy, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ def test_shallow_and_partial_clones(toy: Toy, probe: Probe) -> None:
     assert outcomes(probe(shallow)) == ["clean"]
     with pytest.raises(CheckoutError, match="does not hold all files"):
         probe(partial)
-    with pytest.raises(UsageError, match="no pinned archive version"):
+    with pytest.raises(UsageError, match="not a pinned archive version"):
         probe("9.9.9")
 
 
@@ -234,7 +234,7 @@ def test_several_snapshots_the_first_that_breaks_and_the_same_report_twice(
     monkeypatch.setattr(drift, "load_base", lambda name=None: toy.base)
     toy.three()
     context = toy.context()
-    repo, _ = ensure_base(context, toy.base, str(toy.archive))
+    repo, _ = ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
     good = toy.variant("good", {"src/cache.cpp": "first\n" + CACHE})
     bad = toy.variant("bad", {"src/cache.cpp": CACHE.replace("line 20", "line of twenty")})
     worse = toy.variant("worse", {"src/cache.cpp": None, "src/quants.c": None})
@@ -242,7 +242,7 @@ def test_several_snapshots_the_first_that_breaks_and_the_same_report_twice(
     targets = [str(path) for path in (good, bad, worse)]
     texts = []
     for name in ("a", "b"):
-        assert drift.run(context, targets, patches=toy.shelf.folder, out=toy.root / name) == 1
+        assert drift.run(context, targets, patches=toy.paths.folder, out=toy.root / name) == 1
         texts.append([(toy.root / name / f"drift.{kind}").read_text() for kind in ("md", "json")])
     assert texts[0] == texts[1]
     assert json.loads(texts[0][1])["first_breaking"] == {"one": "worse", "two": "bad", "three": "worse"}

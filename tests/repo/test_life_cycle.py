@@ -1,4 +1,4 @@
-"""Export, refresh, and a conflict resolved by a person, on a toy upstream."""
+"""Export, and a conflict that is resolved by hand, on a toy upstream."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from test_prepare import make_hostile
+from hostile import make_hostile
 from toy import Toy, commit, git, sdist
 
 from tqforge.adapters.git import Repository
@@ -25,7 +25,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.ctx = self.toy.context()
-        self.folder = self.toy.shelf.folder
+        self.folder = self.toy.paths.folder
         self.checkout = self.ctx.workspace.checkout("toy")
 
     def apply(self, **options: object) -> int:
@@ -43,7 +43,7 @@ class Bench:
         head = repository.resolve("HEAD")
         first = exporting.base_of(repository, head, self.toy.base.tree)
         exported = exporting.export_commits(repository, first, head)
-        return exporting.compare(repository, series.load(self.folder), exported)
+        return exporting.compare(series.load(self.folder), exported)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_check_names_what_differs(bench: Bench) -> None:
     path = bench.folder / "two.patch"
     path.write_text(path.read_text().replace("@@ -17,7 +17,7 @@", "@@ -18,7 +18,7 @@"))
     bench.apply(write_lock=True)
-    assert bench.differences()["two.patch"] is Difference.MOVED
+    assert bench.differences()["two.patch"] is Difference.SHIFTED
     assert bench.check() == 1
     path.write_text(path.read_text().replace("Because.", "Because  .  \n\n\n\nX"))
     bench.apply(write_lock=True)
@@ -88,7 +88,7 @@ def test_check_names_what_differs(bench: Bench) -> None:
         bench.check()
 
 
-def test_refresh_leaves_alone_what_only_moved(bench: Bench) -> None:
+def test_keep_shifted_leaves_alone_what_only_shifted(bench: Bench) -> None:
     bench.apply(write_lock=True)
     before = bench.files()
     git(bench.checkout, "checkout", "-q", "HEAD~2")
@@ -97,8 +97,8 @@ def test_refresh_leaves_alone_what_only_moved(bench: Bench) -> None:
     git(bench.checkout, "commit", "-q", "--amend", "-a", "--no-edit")
     git(bench.checkout, "cherry-pick", "series~1", "series")
     git(bench.checkout, "checkout", "-q", "-B", "series")
-    assert [str(kind) for kind in bench.differences().values()] == ["changed", "same", "moved"]
-    export.run(bench.ctx, patches=bench.folder, moved=False)
+    assert [str(kind) for kind in bench.differences().values()] == ["changed", "same", "shifted"]
+    export.run(bench.ctx, patches=bench.folder, keep_shifted=True)
     after = bench.files()
     assert {name for name in after if after[name] != before[name]} == {"one.patch", "tqforge.lock"}
     assert bench.check() == 1
@@ -107,13 +107,26 @@ def test_refresh_leaves_alone_what_only_moved(bench: Bench) -> None:
     assert bench.check() == 0
 
 
+def test_a_change_of_white_space_is_a_change(bench: Bench) -> None:
+    """`git patch-id` ignores white space: by it alone, the export would take the commit for the old patch."""
+    bench.apply(write_lock=True)
+    source = bench.checkout / "src/cache.cpp"
+    source.write_text(source.read_text().replace("cache line twenty\n", "cache line twen ty\n"))
+    git(bench.checkout, "commit", "-q", "-a", "--fixup=:/Patch-Name: two")
+    git(bench.checkout, "-c", "sequence.editor=true", "rebase", "-q", "-i", "--autosquash", "refs/tqforge/base")
+    assert [str(kind) for kind in bench.differences().values()] == ["same", "changed", "same"]
+    export.run(bench.ctx, patches=bench.folder, keep_shifted=True)
+    assert "cache line twen ty" in (bench.folder / "two.patch").read_text()
+    assert "cache line twen ty" in source.read_text()
+
+
 def test_export_refuses_what_is_in_no_commit(bench: Bench) -> None:
     bench.apply()
     (bench.checkout / "src/quants.c").write_text("mine\n")
-    with pytest.raises(CheckoutError, match="in no commit"):
+    with pytest.raises(CheckoutError, match="uncommitted changes"):
         export.run(bench.ctx, patches=bench.folder)
     git(bench.checkout, "commit", "-qam", "no trailers")
-    with pytest.raises(ConfigError, match="no usable Patch-Name"):
+    with pytest.raises(ConfigError, match="no valid Patch-Name"):
         export.run(bench.ctx, patches=bench.folder)
 
 
@@ -135,7 +148,7 @@ def break_two(bench: Bench) -> Path:
     return path
 
 
-def parked(bench: Bench) -> Path:
+def conflict(bench: Bench) -> Path:
     before = git(bench.checkout, "rev-parse", "HEAD")
     with pytest.raises(
         PatchError, match=r"two\.patch does not apply: conflict in src/cache\.cpp, hunk 1 of 1"
@@ -152,16 +165,16 @@ def parked(bench: Bench) -> Path:
 def test_resolve_and_continue(bench: Bench) -> None:
     bench.apply()
     break_two(bench)
-    work = parked(bench)
+    work = conflict(bench)
     assert list(work.rglob("*.rej"))
     with pytest.raises(PatchError, match="not resolved yet"):
-        apply.go_on(bench.ctx, patches=bench.folder)
+        apply.continue_(bench.ctx, patches=bench.folder)
     for path in work.rglob("*.rej"):
         path.unlink()
     file = work / "src/cache.cpp"
     file.write_text(file.read_text().replace("cache line 20\n", "cache line twenty by hand\n"))
     git(work, "add", "-A")
-    assert apply.go_on(bench.ctx, patches=bench.folder) == 0
+    assert apply.continue_(bench.ctx, patches=bench.folder) == 0
     assert "twenty by hand" in (bench.checkout / "src/cache.cpp").read_text()
     assert "added_three" in (bench.checkout / "src/quants.c").read_text()
     assert "twenty by hand" in (bench.folder / "two.patch").read_text()
@@ -172,8 +185,8 @@ def test_resolve_and_continue(bench: Bench) -> None:
 def test_resolve_and_skip(bench: Bench) -> None:
     bench.apply()
     break_two(bench)
-    parked(bench)
-    assert apply.go_on(bench.ctx, patches=bench.folder, skip=True) == 0
+    conflict(bench)
+    assert apply.continue_(bench.ctx, patches=bench.folder, skip=True) == 0
     assert not (bench.folder / "two.patch").exists()
     assert bench.check() == 0
 
@@ -182,12 +195,12 @@ def test_resolve_and_abort(bench: Bench) -> None:
     bench.apply()
     break_two(bench)
     before = bench.files()
-    work = parked(bench)
+    work = conflict(bench)
     assert apply.abort(bench.ctx) == 0
     assert not work.exists()
     assert bench.files() == before
-    with pytest.raises(UsageError, match="waiting"):
-        apply.go_on(bench.ctx, patches=bench.folder)
+    with pytest.raises(UsageError, match="no conflict"):
+        apply.continue_(bench.ctx, patches=bench.folder)
 
 
 def test_new_makes_a_patch_of_the_changes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,8 +237,8 @@ def test_port_to_a_newer_base_by_three_way(bench: Bench, monkeypatch: pytest.Mon
     rebase(bench, {"src/cache.cpp": cache}, monkeypatch)
     with pytest.raises(PatchError, match=r"two\.patch does not apply: conflict") as caught:
         bench.apply()
-    assert "look at the 3-way merge" in caught.value.remedy
-    assert apply.go_on(bench.ctx, patches=bench.folder) == 0
+    assert "review the 3-way merge" in caught.value.remedy
+    assert apply.continue_(bench.ctx, patches=bench.folder) == 0
     assert "cache line eighteen\n cache line 19\n-cache line 20\n" in (bench.folder / "two.patch").read_text()
     assert bench.check() == 0
 
@@ -243,7 +256,7 @@ def test_a_resolution_that_drops_upstream_lines_is_named(
     before, _, rest = file.read_text().partition("<<<<<<<")
     file.write_text(before + "cache line twenty\n" + rest.partition(">>>>>>>")[2].partition("\n")[2])
     git(work, "add", "-A")
-    assert apply.go_on(bench.ctx, patches=bench.folder) == 0
+    assert apply.continue_(bench.ctx, patches=bench.folder) == 0
     said = capsys.readouterr().err
     assert "two.patch now removes 2 lines that it did not remove before" in said
     assert "cache line new" in said

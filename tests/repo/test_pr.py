@@ -11,8 +11,10 @@ from toy import TREE, Toy, git
 
 from tqforge.base.source import ensure_base
 from tqforge.commands import pr
-from tqforge.commands.patch import lint
 from tqforge.errors import ConfigError, PatchError
+from tqforge.proof.record import GuardProof, ProofRecord, ProvenBase
+from tqforge.proof.results import GuardResult, GuardStatus
+from tqforge.series import lint
 
 GUIDE = "# Contributors\n\nCreate separate PRs for each feature\nor fix. Nothing else.\n"
 TEMPLATE = "## Overview\n\n<!-- Describe -->\n\n- AI usage disclosure:\n"
@@ -29,22 +31,30 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     }
     toy = Toy(tmp_path / "toy", tree)
     monkeypatch.setattr(pr, "load_base", lambda name=None: toy.base)
-    monkeypatch.setattr(lint, "load_base", lambda name=None: toy.base)
     toy.add_patch("ggml-one", {"src/quants.c": ("int line_10;\n", "int line_10;\nint added;\n")})
     toy.add_patch("metal-one", {"ggml/src/ggml-metal/k.metal": ("kernel b;\n", "kernel b;\nkernel new;\n")})
     toy.add_patch("tests-one", {"tests/test-backend-ops.cpp": ("case b;\n", "case b;\ncase new;\n")})
-    ensure_base(toy.context(), toy.base, str(toy.archive))
+    ensure_base(toy.context().workspace, toy.context().out, toy.base, str(toy.archive))
     return toy
 
 
 def make(toy: Toy, name: str = "pack") -> dict[str, str]:
-    assert pr.run(toy.context(), patches=toy.shelf.folder, out=toy.root / name) == 0
+    assert pr.run(toy.context(), patches=toy.paths.folder, out=toy.root / name) == 0
     folder = toy.root / name
     return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
+def record(tree: str, detail: str = "") -> ProofRecord:
+    """A record with one proven guard on a tree."""
+    passed = GuardResult(tree=tree, test="test-toy", status=GuardStatus.PASSED, detail=detail)
+    failed = passed.model_copy(update={"tree": "e" * 40, "status": GuardStatus.FAILED})
+    proof = GuardProof(patch="ggml-one", guard="test-toy", with_patch=passed, without_patch=failed, how="left out")
+    base = ProvenBase(name="toy", tree="0" * 40)
+    return ProofRecord(base=base, series_sha256="d" * 64, tree=tree, proofs=(proof,))
+
+
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pr.lint, "check", lambda *arguments: [])
+    monkeypatch.setattr(lint, "check", lambda subject: ([], []))
 
 
 def test_lint_findings_refuse_the_pack(toy: Toy) -> None:
@@ -93,22 +103,17 @@ def test_a_run_of_another_tree_is_stale(toy: Toy, monkeypatch: pytest.MonkeyPatc
     clean(monkeypatch)
     tree = git(toy.root / "work", "rev-parse", "HEAD^{tree}")
     folder = toy.context().workspace.runs
-    row = {"patch": "ggml-one", "guard": "test-toy", "verdict": "proven", "how": "left out", "note": ""}
-    seen = {"tree": tree, "test": "test-toy", "verdict": "green", "detail": ""}
-    record = {
-        "schema": "tqforge.prove/1",
-        "tree": tree,
-        "proofs": [{**row, "with": seen, "without": {**seen, "verdict": "red"}}],
-    }
     (folder / "prove").mkdir(parents=True)
-    (folder / "prove/new.json").write_text(json.dumps(record))
-    (folder / "prove/old.json").write_text(json.dumps({**record, "tree": "f" * 40}))
+    (folder / "prove/new.json").write_text(record(tree).to_json())
+    (folder / "prove/old.json").write_text(record("f" * 40).to_json())
+    (folder / "prove/unknown.json").write_text('{"schema": "tqforge.prove/1"}')
     (folder / "broken").mkdir()
     (folder / "broken/report.json").write_text("{}")
     files = make(toy)
-    assert "| ggml-one | `test-toy` | green | red | proven |" in files["FACTS.md"]
+    assert "| ggml-one | `test-toy` | passed | failed | proven |" in files["FACTS.md"]
     assert "- [x] Each fix has a test" in files["CHECKLIST.md"]
-    assert "prove old: tree ffffffffffff, which is not exported here" in files["CHECKLIST.md"]
+    assert "prove old: tree ffffffffffff is not exported here" in files["CHECKLIST.md"]
+    assert "prove unknown: not readable" in files["CHECKLIST.md"]
     assert "broken: not readable" in files["CHECKLIST.md"]
     assert "evidence/new.prove.json" in files
     assert "evidence/old.prove.json" not in files
@@ -124,11 +129,8 @@ def test_no_path_of_this_machine_is_in_the_pack(toy: Toy, monkeypatch: pytest.Mo
     measured = measured.model_copy(update={"build": keys, "command": ("tqforge", "verify", "--model", model)})
     (runs / "one").mkdir(parents=True)
     (runs / "one/report.json").write_text(measured.model_dump_json())
-    seen = {"tree": tree, "test": "test-toy", "verdict": "green", "detail": f"no file {toy.root}/x.c, {model}"}
-    row = {"patch": "ggml-one", "guard": "test-toy", "verdict": "proven", "how": "left out", "note": ""}
-    record = {"schema": "tqforge.prove/1", "tree": tree, "proofs": [{**row, "with": seen, "without": seen}]}
     (runs / "prove").mkdir()
-    (runs / "prove/new.json").write_text(json.dumps(record))
+    (runs / "prove/new.json").write_text(record(tree, f"no file {toy.root}/x.c, {model}").to_json())
     files = make(toy)
     assert "\ntqforge verify --model m.gguf    # one\n" in files["COMMANDS.md"]
     assert "no file x.c, m.gguf" in files["evidence/new.prove.json"]
@@ -155,6 +157,6 @@ def test_a_folder_with_something_else_is_left_alone(toy: Toy, monkeypatch: pytes
     clean(monkeypatch)
     (toy.root / "pack").mkdir()
     (toy.root / "pack/mine.txt").write_text("x")
-    with pytest.raises(ConfigError, match="something else"):
+    with pytest.raises(ConfigError, match="not a pack"):
         make(toy)
     assert (toy.root / "pack/mine.txt").exists()

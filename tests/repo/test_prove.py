@@ -1,8 +1,7 @@
-"""Deletion proofs on a toy project that CMake really builds."""
+"""Proofs on a toy project that CMake really builds."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,12 @@ from tqforge.base.source import ensure_base
 from tqforge.commands.patch import prove
 from tqforge.errors import ConfigError
 from tqforge.proof import schedule
-from tqforge.proof.runner import Verdict
+from tqforge.proof.prove import Selection
+from tqforge.proof.record import GuardProof, ProofRecord
+from tqforge.proof.results import GuardStatus
 from tqforge.series.trailers import Guard
 
-pytestmark = pytest.mark.skipif(not shutil.which("c++"), reason="deferred: no C++ compiler")
+pytestmark = pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler")
 
 CMAKE = """cmake_minimum_required(VERSION 3.20)
 project(toy C CXX)
@@ -58,7 +59,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     monkeypatch.setattr(schedule, "PREFIX_TARGETS", ("test-toy",))
     monkeypatch.setattr(schedule, "PREFIX_TEST", Guard("test-toy", ("base",)))
     add(toy, "plus", "return a - b", "return a + b")
-    ensure_base(toy.context(), toy.base, str(toy.archive))
+    ensure_base(toy.context().workspace, toy.context().out, toy.base, str(toy.archive))
     return toy
 
 
@@ -67,39 +68,48 @@ def add(toy: Toy, name: str, old: str, new: str, guard: str = "") -> None:
     toy.add_patch(name, {"toy.h": (old, new)}, message=text)
 
 
-def run(toy: Toy, **options: Any) -> tuple[int, dict[str, Any]]:
+def run(toy: Toy, **options: Any) -> tuple[int, ProofRecord]:
     context = toy.context()
-    code = prove.run(context, patches=toy.shelf.folder, **options)
+    code = prove.run(context, Selection(**options), patches=toy.paths.folder)
     records = sorted((context.workspace.runs / "prove").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-    return code, json.loads([path for path in records if path.name != "ledger.json"][-1].read_text())
+    return code, ProofRecord.model_validate_json(records[-1].read_bytes())
 
 
-def verdicts(record: dict[str, Any]) -> dict[str, str]:
-    return {row["patch"]: row["verdict"] for row in record["proofs"]}
+def sentences(record: ProofRecord) -> dict[str, str]:
+    return {row.patch: row.sentence() for row in record.proofs}
 
 
-def test_proven_and_what_falls_short(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+def prefixes(record: ProofRecord) -> list[GuardStatus]:
+    return [row.result.status for row in record.prefixes]
+
+
+def without(proof: GuardProof) -> GuardStatus | None:
+    return proof.without_patch.status if proof.without_patch else None
+
+
+def test_every_outcome_and_a_second_run_from_the_cache(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     add(toy, "twice", "return a; }", "return plus(a, a); }")
     add(toy, "useless", "// three", "// 3", guard="test-toy base")
     add(toy, "empty", "// four", "// 4", guard="test-toy none")
     add(toy, "elsewhere", "// five", "// 5", guard="test-toy later")
-    add(toy, "metal", "// six", "// 6", guard="metal-host cpy")
+    add(toy, "metal", "// six", "// 6", guard="metal-emulator cpy")
     code, record = run(toy)
     assert code == 1
-    assert verdicts(record) == {
+    assert sentences(record) == {
         "plus": "proven",
         "twice": "proven",
-        "useless": "the guard stays green without the patch",
-        "empty": "with the patch: ran no case",
-        "elsewhere": "deferred",
-        "metal": "deferred",
+        "useless": "passes without the patch",
+        "empty": "with the patch: ran no test case",
+        "elsewhere": "skipped",
+        "metal": "skipped",
     }
-    assert [row["verdict"] for row in record["prefixes"]] == ["green"] * 6
-    plus = record["proofs"][0]
-    assert plus["with"]["tree"] == record["tree"] != plus["without"]["tree"]
-    assert plus["without"]["detail"] == "FAIL: plus"
+    assert prefixes(record) == [GuardStatus.PASSED] * 6
+    plus = record.proofs[0]
+    assert plus.without_patch
+    assert plus.with_patch.tree == record.tree != plus.without_patch.tree
+    assert plus.without_patch.detail == "FAIL: plus"
     monkeypatch.setattr(proc, "run", lambda *a, **k: pytest.fail("built again") if "ninja" in str(a) else RUN(*a, **k))
-    assert run(toy, only=["plus"])[0] == 0  # all of it was recorded
+    assert run(toy, patches=["plus"])[0] == 0  # all of it was recorded
 
 
 RUN = proc.run
@@ -108,25 +118,25 @@ RUN = proc.run
 def test_a_patch_that_later_ones_need(toy: Toy) -> None:
     add(toy, "again", "return a + b", "return b + a", guard="test-toy plus")
     code, record = run(toy, prefixes=False)
-    assert verdicts(record)["plus"] == "cannot be dropped alone; red before it; needed by again"
-    assert record["proofs"][0]["needed_by"] == ["again"]
-    assert record["proofs"][0]["how"] == "the series before it, with its tests"
-    assert code == 1  # the guard of `again` is green without it
+    assert sentences(record)["plus"] == "proven on the series before it; needed by again"
+    assert record.proofs[0].needed_by == ("again",)
+    assert record.proofs[0].how == "the series before it, with its tests"
+    assert code == 1  # the guard of `again` passes without it
 
 
 def test_a_patch_that_later_ones_call(toy: Toy) -> None:
-    """Nothing conflicts without it, but nothing compiles either: its guard is red on the series before it."""
+    """Nothing conflicts without it, but nothing compiles either: its guard fails on the series before it."""
     helper = "static int doubled(int a) { return a + a; }\nstatic int twice(int a) { return doubled(a); }"
     add(toy, "helper", "static int twice(int a) { return a; }", helper, guard="test-toy twice")
     add(toy, "caller", "// six", "static int (*six)(int) = doubled;", guard="test-toy base")
-    _, record = run(toy, prefixes=False, only=["helper"])
-    [row] = record["proofs"]
-    assert row["verdict"].startswith("cannot be dropped alone; red before it; needed by later patches (")
-    assert "doubled" in row["verdict"]
-    assert row["without"]["verdict"] == "red"
+    _, record = run(toy, prefixes=False, patches=["helper"])
+    [row] = record.proofs
+    assert row.sentence().startswith("proven on the series before it; needed by later patches (")
+    assert "doubled" in row.sentence()
+    assert without(row) is GuardStatus.FAILED
 
 
-@pytest.mark.skipif(not shutil.which("ccache"), reason="deferred: no ccache")
+@pytest.mark.skipif(not shutil.which("ccache"), reason="no ccache")
 def test_a_file_that_asks_for_another_is_not_taken_from_ccache(
     toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,37 +152,37 @@ def test_a_file_that_asks_for_another_is_not_taken_from_ccache(
     extra = {"extra.h": ("", "static int extra(void) { return 0; }\n")}
     toy.add_patch("extra", extra, message=toy.trailers("extra").replace("test-toy extra", "test-toy later"))
     for _ in range(2):
-        _, record = run(toy, prefixes=False, only=["extra"])
-        assert verdicts(record) == {"extra": "proven"}
+        _, record = run(toy, prefixes=False, patches=["extra"])
+        assert sentences(record) == {"extra": "proven"}
         shutil.rmtree(toy.context().workspace.build("toy", "prove"))
         shutil.rmtree(toy.context().workspace.runs / "prove")
 
 
 def test_a_prefix_that_does_not_compile(toy: Toy) -> None:
     add(toy, "broken", "static int spare(void) { return 0; }", "static int spare(void) { return nothing; }")
-    add(toy, "mended", "return nothing;", "return 0;", guard="test-toy base")
+    add(toy, "fixed", "return nothing;", "return 0;", guard="test-toy base")
     code, record = run(toy)
     assert code == 1
-    assert [row["verdict"] for row in record["prefixes"]] == ["green", str(Verdict.RED_BUILD), "green"]
-    assert "nothing" in record["prefixes"][1]["detail"]
-    assert verdicts(record)["mended"] == "proven"
-    assert record["proofs"][2]["without"]["verdict"] == "red: does not compile"
+    assert prefixes(record) == [GuardStatus.PASSED, GuardStatus.BUILD_FAILED, GuardStatus.PASSED]
+    assert "nothing" in record.prefixes[1].result.detail
+    assert sentences(record)["fixed"] == "proven"
+    assert without(record.proofs[2]) is GuardStatus.BUILD_FAILED
 
 
 def test_a_part_is_added_to_the_record_and_a_killed_run_is_no_obstacle(toy: Toy) -> None:
     add(toy, "twice", "return a; }", "return plus(a, a); }")
-    assert run(toy, only=["plus"])[0] == 0
+    assert run(toy, patches=["plus"])[0] == 0
     work = toy.context().workspace.build("toy", "prove") / "git/toy"
     lock = work / git(work, "rev-parse", "--git-path", "index.lock")
     lock.write_text("")
     (work / "toy.h").write_text("half written")
-    code, record = run(toy, only=["twice"], prefixes=False)
+    code, record = run(toy, patches=["twice"], prefixes=False)
     assert code == 0
-    assert verdicts(record) == {"plus": "proven", "twice": "proven"}
-    assert [row["patch"] for row in record["prefixes"]] == ["plus"]
+    assert sentences(record) == {"plus": "proven", "twice": "proven"}
+    assert [row.patch for row in record.prefixes] == ["plus"]
 
 
 def test_nothing_to_prove(toy: Toy) -> None:
-    (toy.shelf.folder / "series").write_text("")
+    (toy.paths.folder / "series").write_text("")
     with pytest.raises(ConfigError, match="no patch to prove"):
         run(toy)

@@ -7,28 +7,23 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from tqforge.report.schema.report import (
-    Interval,
-    MemoryRow,
-    MemoryStage,
-    NearMiss,
-    NeedleCell,
-    NeedleStage,
-    NeedleSummary,
-    Outcome,
-    Status,
-)
+from tqforge.core.pair import Pair
+from tqforge.report.schema.base import CellOutcome, Interval, StageStatus
+from tqforge.report.schema.rows import MemoryRow, NearMiss, NeedleCell, NeedleSummary
+from tqforge.report.schema.stages import MemoryStage, NeedleStage
 
 BITS = {"f16": 16.0, "q8_0": 8.5, "q5_0": 5.5, "q4_0": 4.5, "tq3_0": 3.5}
-PAIRS = ("f16/f16", "q8_0/q8_0", "q4_0/q4_0", "tq3_0/tq3_0", "q8_0/tq3_0")
+PAIRS = tuple(map(Pair.parse, ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0")))
 STOCK = ("q8_0", "q5_0", "q4_0")
-TWELVE = (*PAIRS, "q5_0/q5_0", "f16/tq3_0", "q4_0/tq3_0", "tq3_0/q8_0", "q8_0/q4_0", "f16/q8_0", "tq3_0/f16")
+_MORE = ("q5_0", "f16/tq3_0", "q4_0/tq3_0", "tq3_0/q8_0", "q8_0/q4_0", "f16/q8_0", "tq3_0/f16")
+TWELVE = (*PAIRS, *map(Pair.parse, _MORE))
+F16, Q8_0, Q4_0, TQ3_0, MIXED = PAIRS
 KL = {
-    "q8_0/q8_0": (0.0044, 0.943),
-    "q5_0/q5_0": (0.0123, 0.896),
-    "q4_0/q4_0": (0.048, 0.852),
-    "tq3_0/tq3_0": (0.28, 0.734),
-    "q8_0/tq3_0": (0.025, 0.910),
+    Q8_0: (0.0044, 0.943),
+    Pair.parse("q5_0"): (0.0123, 0.896),
+    Q4_0: (0.048, 0.852),
+    TQ3_0: (0.28, 0.734),
+    MIXED: (0.025, 0.910),
 }
 
 
@@ -36,9 +31,13 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def bits(pair: str) -> float:
-    k, v = pair.split("/")
-    return (BITS[k] + BITS[v]) / 2
+def pair_of(pair: Pair | str) -> Pair:
+    return pair if isinstance(pair, Pair) else Pair.parse(pair)
+
+
+def bits(pair: Pair | str) -> float:
+    pair = pair_of(pair)
+    return (BITS[pair.k] + BITS[pair.v]) / 2
 
 
 def wilson(hits: int, n: int) -> Interval | None:
@@ -53,50 +52,52 @@ def interval(value: float, spread: float = 0.12) -> Interval:
     return Interval(value=value, low=value * (1 - spread), high=min(value * (1 + spread), value + 0.03))
 
 
-def cell(pair: str, length: int, depth: float, seed: int, outcome: Outcome, **more: Any) -> NeedleCell:
-    score = {Outcome.HIT: 1.0, Outcome.PARTIAL: 0.5, Outcome.MISS: 0.0}.get(outcome)
+def cell(pair: Pair | str, length: int, depth: float, seed: int, outcome: CellOutcome, **more: Any) -> NeedleCell:
+    score = {CellOutcome.HIT: 1.0, CellOutcome.PARTIAL: 0.5, CellOutcome.MISS: 0.0}.get(outcome)
     judged = score is not None
-    near = (NearMiss(expected="VcMYB4", seen="VcMYB", distance=1),) if outcome is Outcome.MISS else ()
+    near = (NearMiss(expected="VcMYB4", seen="VcMYB", distance=1),) if outcome is CellOutcome.MISS else ()
     values: dict[str, Any] = {
-        "control": "f16" if pair == "f16/f16" else "none",
+        "control": "f16" if pair_of(pair) == F16 else "none",
         "facts": ("FROSTBLOCK-7", "VcMYB4"),
         "fact_kind": "published" if seed == 1 else "random",
         "tokens": length - 3,
         "score": score,
-        "exact": outcome is Outcome.HIT if judged else None,
-        "found": ("FROSTBLOCK-7", "VcMYB4") if outcome is Outcome.HIT else (),
+        "exact": outcome is CellOutcome.HIT if judged else None,
+        "found": ("FROSTBLOCK-7", "VcMYB4") if outcome is CellOutcome.HIT else (),
         "near_misses": near,
         "answer": "The locus is FROSTBLOCK-7 and the gene is VcMYB4."
-        if outcome is Outcome.HIT
+        if outcome is CellOutcome.HIT
         else "The gene is VcMYB.",
         "prompt_sha256": digest(f"{length}-{depth}-{seed}"),
         "seconds": 1.7,
-        "error": "SIGSEGV in llama_decode" if outcome is Outcome.ERROR else "",
+        "error": "SIGSEGV in llama_decode" if outcome is CellOutcome.ERROR else "",
     }
-    return NeedleCell(pair=pair, length=length, depth=depth, seed=seed, outcome=outcome, **{**values, **more})
+    return NeedleCell(pair=pair_of(pair), length=length, depth=depth, seed=seed, outcome=outcome, **{**values, **more})
 
 
 def grid(
-    pairs: Iterable[str], lengths: Iterable[int], depths: Iterable[float], seeds: Iterable[int]
+    pairs: Iterable[Pair | str], lengths: Iterable[int], depths: Iterable[float], seeds: Iterable[int]
 ) -> list[NeedleCell]:
     """Deterministic outcomes: worse with fewer bits and with length; one column where the control fails."""
     cells = []
-    for pair in pairs:
+    for pair in map(pair_of, pairs):
         for length in lengths:
             for depth in depths:
                 for seed in seeds:
                     luck = int(digest(f"{pair}{length}{depth}{seed}")[:4], 16) / 0xFFFF
                     risk = min(0.9, length / 9000 * (16 - bits(pair)) / 12)
-                    outcome = Outcome.HIT if luck > risk else Outcome.PARTIAL if luck > risk / 2 else Outcome.MISS
+                    outcome = (
+                        CellOutcome.HIT if luck > risk else CellOutcome.PARTIAL if luck > risk / 2 else CellOutcome.MISS
+                    )
                     if length >= 4096 and depth == 0.5 and seed == 3:
-                        outcome = Outcome.INCONCLUSIVE
+                        outcome = CellOutcome.INCONCLUSIVE
                     cells.append(
                         cell(
                             pair,
                             length,
                             depth,
                             seed,
-                            Outcome.HIT if pair == "f16/f16" and outcome != "inconclusive" else outcome,
+                            CellOutcome.HIT if pair == F16 and outcome != "inconclusive" else outcome,
                         )
                     )
     return cells
@@ -108,34 +109,36 @@ def summaries(cells: list[NeedleCell]) -> tuple[NeedleSummary, ...]:
         mine = [cell for cell in cells if cell.pair == pair and cell.control != "no-needle"]
         for length in (None, *sorted({cell.length for cell in mine})):
             some = [cell for cell in mine if length in (None, cell.length)]
-            number = {outcome: sum(cell.outcome is outcome for cell in some) for outcome in Outcome}
-            n = number[Outcome.HIT] + number[Outcome.PARTIAL] + number[Outcome.MISS]
+            number = {outcome: sum(cell.outcome is outcome for cell in some) for outcome in CellOutcome}
+            n = number[CellOutcome.HIT] + number[CellOutcome.PARTIAL] + number[CellOutcome.MISS]
             rows.append(
                 NeedleSummary(
                     pair=pair,
                     length=length,
                     n=n,
-                    hits=number[Outcome.HIT],
-                    partial=number[Outcome.PARTIAL],
-                    misses=number[Outcome.MISS],
-                    inconclusive=number[Outcome.INCONCLUSIVE],
-                    errors=number[Outcome.ERROR],
+                    hits=number[CellOutcome.HIT],
+                    partial=number[CellOutcome.PARTIAL],
+                    misses=number[CellOutcome.MISS],
+                    inconclusive=number[CellOutcome.INCONCLUSIVE],
+                    errors=number[CellOutcome.ERROR],
                     mean_score=sum(cell.score or 0 for cell in some) / n if n else None,
-                    rate=wilson(number[Outcome.HIT], n),
+                    rate=wilson(number[CellOutcome.HIT], n),
                 )
             )
     return tuple(rows)
 
 
-def needle_stage(pairs: Iterable[str] = PAIRS, lengths: Iterable[int] = (512, 2048, 4096), **more: Any) -> NeedleStage:
+def needle_stage(
+    pairs: Iterable[Pair | str] = PAIRS, lengths: Iterable[int] = (512, 2048, 4096), **more: Any
+) -> NeedleStage:
     lengths = tuple(lengths)
     cells = grid(pairs, lengths, (0.0, 0.5, 1.0), (1, 2, 3))
     cells += [
-        cell("f16/f16", length, 0.9, 1, Outcome.MISS, control="no-needle", near_misses=(), answer="I do not know.")
+        cell(F16, length, 0.9, 1, CellOutcome.MISS, control="no-needle", near_misses=(), answer="I do not know.")
         for length in lengths
     ]
     values: dict[str, Any] = {
-        "status": Status.PASSED,
+        "status": StageStatus.PASSED,
         "seconds": 96.2,
         "text": "synthetic hay",
         "text_sha256": digest("hay"),
@@ -151,8 +154,9 @@ def needle_stage(pairs: Iterable[str] = PAIRS, lengths: Iterable[int] = (512, 20
     return NeedleStage(**{**values, **more})
 
 
-def memory_row(pair: str, n_ctx: int = 4096, extra: int = 0) -> MemoryRow:
-    k, v = pair.split("/")
+def memory_row(pair: Pair | str, n_ctx: int = 4096, extra: int = 0) -> MemoryRow:
+    pair = pair_of(pair)
+    k, v = pair.k, pair.v
     values = 30 * 3 * 64 * n_ctx
     due = (int(values * BITS[k] / 8), int(values * BITS[v] / 8))
     return MemoryRow(
@@ -172,5 +176,5 @@ def memory_row(pair: str, n_ctx: int = 4096, extra: int = 0) -> MemoryRow:
     )
 
 
-def memory_stage(pairs: Iterable[str] = PAIRS) -> MemoryStage:
-    return MemoryStage(status=Status.PASSED, seconds=4.0, rows=tuple(memory_row(pair) for pair in pairs))
+def memory_stage(pairs: Iterable[Pair | str] = PAIRS) -> MemoryStage:
+    return MemoryStage(status=StageStatus.PASSED, seconds=4.0, rows=tuple(memory_row(pair) for pair in pairs))

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from synthetic_parts import (
+    F16,
     PAIRS,
+    Q8_0,
+    TQ3_0,
     TWELVE,
     cell,
     digest,
@@ -25,25 +28,11 @@ from synthetic_stages import (
     speed_stage,
 )
 
-from tqforge.report.schema.report import (
-    BuildKeys,
-    Check,
-    CheckStage,
-    Failure,
-    Interval,
-    Machine,
-    MemoryStage,
-    ModelKeys,
-    NeedleStage,
-    OpsStage,
-    Outcome,
-    QualityStage,
-    Report,
-    RunSettings,
-    SpeedStage,
-    Stage,
-    Status,
-)
+from tqforge.core.pair import Pair
+from tqforge.report.schema.base import CellOutcome, Check, ErrorRecord, Interval, StageStatus
+from tqforge.report.schema.provenance import BuildProvenance, Machine, ModelProvenance, RunSettings
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import CheckStage, MemoryStage, NeedleStage, OpsStage, QualityStage, SpeedStage, Stage
 
 HOSTILE = (
     "<script>alert('x')</script><img src=x onerror=alert(1)>",
@@ -54,7 +43,7 @@ HOSTILE = (
 )
 
 
-def stages(pairs: Iterable[str] = PAIRS) -> tuple[Stage, ...]:
+def stages(pairs: Iterable[Pair | str] = PAIRS) -> tuple[Stage, ...]:
     source, codec, placement = check_stages()
     return (
         source,
@@ -75,14 +64,14 @@ def report(**more: Any) -> Report:
         "command": ("tqforge", "verify", "--quick", "--pairs", "tq3_0/tq3_0 and more"),
         "started": "2026-01-02T03:04:05Z",
         "seconds": 281.4,
-        "status": Status.PASSED,
+        "status": StageStatus.PASSED,
         "profile": "quick",
         "pairs": PAIRS,
         "seeds": (1, 2, 3),
         "machine": Machine(
             system="Linux", release="6.1", arch="x86_64", cpu="Synthetic CPU", cores=2, memory=24 << 30, python="3.11.2"
         ),
-        "build": BuildKeys(
+        "build": BuildProvenance(
             base="upstream",
             commit="c" * 40,
             tree="a" * 40,
@@ -93,7 +82,7 @@ def report(**more: Any) -> Report:
             stamp=digest("stamp"),
             version="0 (aaaaaaaa)",
         ),
-        "model": ModelKeys(
+        "model": ModelProvenance(
             name="synthetic-135m",
             file="synthetic.gguf",
             sha256=digest("model"),
@@ -114,24 +103,27 @@ def report(**more: Any) -> Report:
 
 
 def everything_deferred() -> Report:
-    why = {"status": Status.DEFERRED, "reason": "The library could not be loaded.", "remedy": "Run tqforge build."}
+    why: dict[str, Any]
+    why = {"status": StageStatus.SKIPPED, "reason": "The library could not be loaded.", "remedy": "Run tqforge build."}
     parts = (
         *(CheckStage(name=name, **why) for name in ("source", "codec", "placement")),
         OpsStage(**why),
         MemoryStage(**why),
     )
     return report(
-        status=Status.DEFERRED, model=None, stages=(*parts, NeedleStage(**why), QualityStage(**why), SpeedStage(**why))
+        status=StageStatus.SKIPPED,
+        model=None,
+        stages=(*parts, NeedleStage(**why), QualityStage(**why), SpeedStage(**why)),
     )
 
 
 def crash_in_the_middle() -> Report:
-    cells = grid(("f16/f16", "tq3_0/tq3_0"), (512, 2048), (0.0, 1.0), (1, 2))[:11]
-    cells += [cell("tq3_0/tq3_0", 2048, 0.0, 2, Outcome.ERROR), cell("tq3_0/tq3_0", 2048, 1.0, 1, Outcome.ERROR)]
+    cells = grid((F16, TQ3_0), (512, 2048), (0.0, 1.0), (1, 2))[:11]
+    cells += [cell(TQ3_0, 2048, 0.0, 2, CellOutcome.ERROR), cell(TQ3_0, 2048, 1.0, 1, CellOutcome.ERROR)]
     broken = NeedleStage(
-        status=Status.ERROR,
+        status=StageStatus.ERROR,
         reason="The child ended by SIGSEGV while decoding",
-        error=Failure(
+        error=ErrorRecord(
             kind="CrashError", code=20, what="The child ended by SIGSEGV.", where="needle", remedy="Report it."
         ),
         lengths=(512, 2048, 4096),
@@ -139,47 +131,49 @@ def crash_in_the_middle() -> Report:
         cells=tuple(cells),
         summaries=summaries(cells),
     )
-    return report(status=Status.ERROR, stages=(*check_stages()[:2], memory_stage(), broken))
+    return report(status=StageStatus.ERROR, stages=(*check_stages()[:2], memory_stage(), broken))
 
 
 def zero_cells() -> Report:
     return report(
         stages=(
-            NeedleStage(status=Status.PASSED),
-            MemoryStage(status=Status.PASSED),
-            QualityStage(status=Status.PASSED),
+            NeedleStage(status=StageStatus.PASSED),
+            MemoryStage(status=StageStatus.PASSED),
+            QualityStage(status=StageStatus.PASSED),
         )
     )
 
 
 def hostile() -> Report:
     cells = [
-        cell("tq3_0/tq3_0", 512, 0.5, seed, Outcome.MISS, answer=text, facts=(text[:40] or "-",), error=text[:60])
+        cell(TQ3_0, 512, 0.5, seed, CellOutcome.MISS, answer=text, facts=(text[:40] or "-",), error=text[:60])
         for seed, text in enumerate(HOSTILE)
     ]
-    check = Check(name=HOSTILE[0], status=Status.FAILED, expected=HOSTILE[1], observed=HOSTILE[2], reason=HOSTILE[0])
-    bad = CheckStage(name="codec", status=Status.FAILED, checks=(check,), reason=HOSTILE[2])
-    needle = NeedleStage(status=Status.FAILED, cells=tuple(cells), reason=HOSTILE[0])
-    return report(status=Status.FAILED, stages=(bad, needle), command=("tqforge", HOSTILE[0], HOSTILE[2]))
+    check = Check(
+        name=HOSTILE[0], status=StageStatus.FAILED, expected=HOSTILE[1], observed=HOSTILE[2], reason=HOSTILE[0]
+    )
+    bad = CheckStage(name="codec", status=StageStatus.FAILED, checks=(check,), reason=HOSTILE[2])
+    needle = NeedleStage(status=StageStatus.FAILED, cells=tuple(cells), reason=HOSTILE[0])
+    return report(status=StageStatus.FAILED, stages=(bad, needle), command=("tqforge", HOSTILE[0], HOSTILE[2]))
 
 
 def not_numbers() -> Report:
     nan = float("nan")
     hole = Interval(value=nan, low=nan, high=nan)
-    row = quality_row("tq3_0/tq3_0", kl=hole, top1=hole, perplexity=float("inf"), kl_max=nan, kl_p99=hole)
+    row = quality_row(TQ3_0, kl=hole, top1=hole, perplexity=float("inf"), kl_max=nan, kl_p99=hole)
     zero = Interval(value=0.0, low=0.0, high=0.0)
-    floor = quality_row("f16/f16", kl=zero, kl_p99=zero, kl_max=0, is_floor=True)
+    floor = quality_row(F16, kl=zero, kl_p99=zero, kl_max=0, is_floor=True)
     needle = NeedleStage(
-        status=Status.INCONCLUSIVE, cells=(cell("tq3_0/tq3_0", 512, 0.5, 1, Outcome.INCONCLUSIVE, seconds=nan),)
+        status=StageStatus.INCONCLUSIVE, cells=(cell(TQ3_0, 512, 0.5, 1, CellOutcome.INCONCLUSIVE, seconds=nan),)
     )
-    quality = QualityStage(status=Status.PASSED, rows=(floor, row, quality_row("q8_0/q8_0")))
+    quality = QualityStage(status=StageStatus.PASSED, rows=(floor, row, quality_row(Q8_0)))
     return report(
-        stages=(needle, quality, MemoryStage(status=Status.PASSED, rows=(memory_row("tq3_0/tq3_0", extra=1024),)))
+        stages=(needle, quality, MemoryStage(status=StageStatus.PASSED, rows=(memory_row(TQ3_0, extra=1024),)))
     )
 
 
 def one_pair() -> Report:
-    return report(pairs=("tq3_0/tq3_0",), stages=stages(("tq3_0/tq3_0",)))
+    return report(pairs=(TQ3_0,), stages=stages((TQ3_0,)))
 
 
 def twelve_pairs() -> Report:

@@ -1,4 +1,4 @@
-"""The Metal host for a llama.cpp tree: what is compiled of it, and whether what lies there is still it."""
+"""Build the Metal emulator for a llama.cpp tree, and rebuild it when one of its inputs changes."""
 
 from __future__ import annotations
 
@@ -9,50 +9,51 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tqforge.adapters import fs, proc, toolchain
-from tqforge.adapters.cmake import Tree
+from tqforge.adapters.cmake import BuildTree
 from tqforge.build import compiler_log
+from tqforge.core import emulator
 from tqforge.core.values import Tools
 from tqforge.errors import BuildError, ToolchainError
 
-DEVICE = "MTL0"
-REMEDY = "Install it (Debian, Ubuntu: `apt-get install clang-19 llvm-19`), or run this stage on a Mac."
-#: Head sizes at which stock types are tested beside ours.
+REMEDY = f"Install it (Debian, Ubuntu: `{emulator.INSTALL}`), or run this stage on a Mac."
+#: Head sizes at which stock types are tested next to tq3_0.
 CONTROL_HEADS = (64, 128)
-_STAMP = "host.json"
-#: Kernel sources; one whose name ends in ? need not be in the tree.
+_STAMP = "emulator.json"
+#: Kernel sources. A name that ends in ? may be absent from the tree.
 ROWS = ("quantize",)
 ATTENTION = ("fa_aux", "fa_f16", "fa_vec_f16", "fa_tq3_0?", "fa_vec_tq3_0?")
 _CONTROL = ("fa_q4_0", "fa_vec_q4_0")
 _GRAPH = ("binbcast", "misc", "mul_mm", "mul_mv", "norm", "reduce", "rope", "softmax", "unary")
 HELPERS = "flash_attn_ext_(kv|pad|blk|vec_reduce|vec_idx)"
-_PLAIN = r'^"(?!kernel_(flash_attn_ext|mul_m))'  # everything that is neither attention nor a matrix product
+_PLAIN = r'^"(?!kernel_(flash_attn_ext|mul_m))'  # everything except attention and matrix products
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Which part of the kernels is compiled: all of them would take a quarter of an hour."""
+    """Which kernels to compile. Compiling all of them takes a quarter of an hour."""
 
     variants: tuple[str, ...]
     sources: tuple[str, ...]
-    only: Mapping[str, str]  # by variant: a regular expression for host names
+    only: Mapping[str, str]  # by variant: a regular expression for the kernels' host names
     targets: tuple[str, ...] = ("all",)
 
     def arguments(self, tree: Path, libraries: Path, tools: Tools) -> list[str]:
-        """For CMake."""
+        """Return the CMake arguments for this recipe."""
         return [
             f"-DLLAMA_DIR={tree}",
             f"-DLLAMA_LIB_DIR={libraries}",
-            f"-DMETAL_HOST_VARIANTS={';'.join(self.variants)}",
-            f"-DMETAL_HOST_SOURCES={';'.join(self.sources)}",
-            *(f"-DMETAL_HOST_ONLY_{variant}={self.only[variant]}" for variant in self.variants),
+            f"-DMETAL_EMULATOR_VARIANTS={';'.join(self.variants)}",
+            f"-DMETAL_EMULATOR_SOURCES={';'.join(self.sources)}",
+            *(f"-DMETAL_EMULATOR_ONLY_{variant}={self.only[variant]}" for variant in self.variants),
             f"-DCMAKE_CXX_COMPILER_LAUNCHER={tools.ccache.path if tools.ccache else ''}",
         ]
 
 
 def verification(head: int) -> Recipe:
-    """For `verify`: the type at every head size, stock types at two and at the model's own, the ops of a whole model.
+    """Return the recipe of `tqforge verify` for a model with this head size.
 
-    The checking variant, which watches every access, has no part for whole models.
+    It covers tq3_0 at every head size, stock types at two head sizes and the model's, and the other operations of a
+    model. The checking variant, which watches every memory access, leaves the last group out.
     """
     rows = "get_rows|set_rows|cpy"
     sizes = "|".join(f"dk{size}_dv{size}" for size in sorted({*CONTROL_HEADS, head}))
@@ -64,21 +65,18 @@ def verification(head: int) -> Recipe:
     )
 
 
-def target(variant: str) -> str:
-    """The library that is loaded as a backend."""
-    return f"metal-host-{variant}"
-
-
 def missing() -> str:
-    """What the host needs and this machine lacks, or an empty string."""
+    """Return what this machine lacks to build the emulator, or an empty string."""
     if toolchain.clang_for_metal() is None:
-        return "the Metal host needs clang++-19"
-    return "" if toolchain.symbolizer_for_metal() else "the Metal host needs llvm-symbolizer of LLVM 19"
+        return f"the {emulator.TITLE} needs {emulator.CLANG}"
+    if toolchain.symbolizer_for_metal() is None:
+        return f"the {emulator.TITLE} needs llvm-symbolizer of LLVM {emulator.CLANG_VERSION}"
+    return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A llama.cpp tree with its built libraries. `key` changes whenever one of them does."""
+    """A llama.cpp tree and its built libraries. `key` changes when either does."""
 
     tree: Path
     libraries: Path
@@ -87,7 +85,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Builder:
-    """Builds a host in one folder."""
+    """Builds the emulator in one folder."""
 
     project: Path
     folder: Path
@@ -96,8 +94,9 @@ class Builder:
     environment: Mapping[str, str | None]
 
     def build(self, recipe: Recipe, source: Source, tell: Callable[[str], None], step: Callable[[str], None]) -> Path:
-        """The folder with the libraries of `recipe`; `tell` hears why it is compiled, `step` each line of Ninja.
+        """Build the libraries of `recipe` unless they are up to date, and return their folder.
 
+        `tell` receives the reason for a build, `step` each line of Ninja's output.
         Raises ToolchainError without clang, and BuildError with the compiler's first error.
         """
         clang = toolchain.clang_for_metal()
@@ -109,7 +108,7 @@ class Builder:
             return self.folder
         tell(changed)
         (self.folder / _STAMP).unlink(missing_ok=True)
-        made = Tree(
+        made = BuildTree(
             source=self.project,
             folder=self.folder,
             tools=replace(self.tools, cxx=clang),
@@ -126,18 +125,18 @@ class Builder:
         return self.folder
 
 
-def _explain(error: proc.ProcessError, made: Tree) -> BuildError:
+def _explain(error: proc.ProcessError, made: BuildTree) -> BuildError:
     failure = compiler_log.first_error(error.done.stdout)
     log = made.build_log if "-C" in error.done.argv else made.configure_log
-    what = f"The Metal host does not build: {failure.what}"
-    return BuildError(what, where=failure.where or str(log), remedy=f"The whole log is {log}")
+    what = f"The {emulator.TITLE} does not build: {failure.what}"
+    return BuildError(what, where=failure.where or str(log), remedy=f"The full log is in {log}.")
 
 
 def inputs(project: Path, recipe: Recipe, key: str, clang: str) -> dict[str, str]:
-    """What a host is made from, by name."""
+    """Return a digest of each input of a build, by the name used in messages."""
     return {
         "the tree or its libraries": key,
-        "the host's own sources": digest(project),
+        "the emulator's own sources": digest(project),
         "what is compiled": hashlib.sha256(
             repr((recipe.variants, recipe.sources, sorted(recipe.only.items()), recipe.targets)).encode()
         ).hexdigest()[:16],
@@ -146,9 +145,9 @@ def inputs(project: Path, recipe: Recipe, key: str, clang: str) -> dict[str, str
 
 
 def differences(old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """Why a host is built (again), or an empty string."""
+    """Return why the emulator must be built, or an empty string."""
     if not old:
-        return "it was not built yet"
+        return "it has not been built yet"
     changed = [name for name in new if old.get(name) != new[name]]
     return f"{', '.join(changed)} changed" if changed else ""
 
@@ -162,7 +161,7 @@ def _read(folder: Path) -> dict[str, str]:
 
 
 def digest(project: Path) -> str:
-    """Of what is compiled or run while compiling; texts and suppressions are read at run time."""
+    """Hash the files used by a build. Documentation and suppressions are left out: they are read at run time."""
     digest = hashlib.sha256()
     for path in sorted(project.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".md", ".txt"):

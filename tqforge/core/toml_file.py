@@ -1,4 +1,4 @@
-"""The data files that people or commands write: TOML under a schema, with one message for what is wrong."""
+"""Read TOML data files under a schema, with one clear message for the first error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tqforge.errors import ConfigError
 
 
 class Entry(BaseModel):
-    """A part of a data file. `schema_` is written `schema`."""
+    """A part of a data file. The key `schema` is the field `schema_`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=lambda name: name.rstrip("_"))
 
@@ -21,7 +21,7 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 
 
 def read(path: Path, kind: type[Parsed], what: str, *, remedy: str = "", text: str | None = None) -> Parsed:
-    """The file as a value; `text` stands for its content. Raises ConfigError."""
+    """Read a file, or `text` as its content. Raises ConfigError."""
     try:
         return kind.model_validate(tomllib.loads(path.read_text(encoding="utf-8") if text is None else text))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -15,13 +15,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tqforge.core.cache_types import TQ3_0_BLOCK, TQ3_0_BLOCK_BYTES
+
 Floats = NDArray[np.float32]
 Codes = NDArray[np.uint8]
 Packed = NDArray[np.uint8]
 
-BLOCK: Final = 32
-BLOCK_BYTES: Final = 14
-BITS: Final = 8 * BLOCK_BYTES / BLOCK
+BLOCK: Final = TQ3_0_BLOCK
+BLOCK_BYTES: Final = TQ3_0_BLOCK_BYTES
 CENTROIDS: Final = np.array([-2.1519, -1.3439, -0.7560, -0.2451, 0.2451, 0.7560, 1.3439, 2.1519], dtype=np.float32)
 BOUNDARIES: Final = np.array([-1.7479, -1.0500, -0.5005, 0.0, 0.5005, 1.0500, 1.7479], dtype=np.float32)
 #: Mean squared error of the codebook on N(0,1): the optimum for 3 bits.
@@ -46,7 +47,7 @@ _FP16_NAN: Final = np.uint16(0x7E00)
 
 @dataclass(frozen=True)
 class Variant:
-    """One generation of the encoder; layout and decoder are the same in all."""
+    """One generation of the encoder; layout and decoder are the same for all."""
 
     name: str
     corrected: bool  # d restores the norm of the block, else d is its rms
@@ -62,7 +63,7 @@ VARIANTS: Final = (RAW, CORRECTED, DEFINED, FINAL)
 
 
 def blocks_of(values: Floats) -> Floats:
-    """Any array whose last axis is made of whole blocks, as rows of 32."""
+    """Reshape an array whose last axis holds whole blocks to rows of 32. Raises ValueError otherwise."""
     flat = np.ascontiguousarray(values, dtype=np.float32)
     if flat.shape[-1] % BLOCK:
         raise ValueError(f"{flat.shape[-1]} values are not whole blocks of {BLOCK}")
@@ -70,7 +71,7 @@ def blocks_of(values: Floats) -> Floats:
 
 
 def hadamard(rows: Floats) -> Floats:
-    """The unnormalized 32-point Walsh-Hadamard transform of each row, stage by stage in float32."""
+    """Apply the unnormalized 32-point Walsh-Hadamard transform to each row, stage by stage in float32."""
     out = rows
     length = 1
     while length < BLOCK:
@@ -82,17 +83,12 @@ def hadamard(rows: Floats) -> Floats:
 
 
 def rotate(rows: Floats) -> Floats:
-    """R x: orthonormal, so scalar products and norms stay."""
+    """Rotate each row: orthonormal, so scalar products and norms are kept."""
     return hadamard(rows * SIGNS) * _RSQRT
 
 
-def unrotate(rows: Floats) -> Floats:
-    """The inverse of `rotate`."""
-    return hadamard(rows) * SIGNS * _RSQRT
-
-
 def sum_of_squares(rows: Floats) -> NDArray[np.float64]:
-    """Of each row, in float64 in eight lanes, as the C code adds."""
+    """Sum the squares of each row in float64 in eight lanes, in the order of the C code."""
     lanes = np.square(rows.astype(np.float64)).reshape(len(rows), 4, 8)
     total: NDArray[np.float64] = lanes[:, 0] + lanes[:, 1] + lanes[:, 2] + lanes[:, 3]
     for half in (4, 2, 1):
@@ -101,13 +97,13 @@ def sum_of_squares(rows: Floats) -> NDArray[np.float64]:
 
 
 def code_of(values: Floats) -> Codes:
-    """Number of boundaries strictly below each value; NaN gives 0."""
+    """Count the boundaries strictly below each value; NaN gives 0."""
     codes: Codes = (values[..., None] > BOUNDARIES).sum(axis=-1).astype(np.uint8)
     return codes
 
 
 def searched_codes(steps: NDArray[np.int32]) -> Codes:
-    """Codes of rows in units of rms/4096, for the scale that keeps their direction best; the first of equals."""
+    """Encode rows in units of rms/4096 with the scale that keeps their direction best; the first of equals."""
     size = np.abs(steps)
     best = np.full(len(steps), -1, dtype=np.float32)
     count = np.zeros(steps.shape, dtype=np.uint8)
@@ -122,7 +118,7 @@ def searched_codes(steps: NDArray[np.int32]) -> Codes:
 
 
 def pack(codes: Codes) -> Packed:
-    """Rows of 32 codes as rows of 12 bytes: code k of a group of 8 at bit 3k of a 24-bit little-endian word."""
+    """Pack 32 codes into 12 bytes: code k of a group of 8 at bit 3k of a 24-bit little-endian word."""
     words = np.bitwise_or.reduce(
         codes.reshape(-1, 4, 8).astype(np.uint32) << np.arange(0, 24, 3, dtype=np.uint32), axis=-1
     )
@@ -131,7 +127,7 @@ def pack(codes: Codes) -> Packed:
 
 
 def unpack(packed: Packed) -> Codes:
-    """The inverse of `pack`."""
+    """Invert `pack`."""
     triples = packed.reshape(-1, 4, 3).astype(np.uint32)
     words = triples[..., 0] | triples[..., 1] << np.uint32(8) | triples[..., 2] << np.uint32(16)
     codes: Codes = ((words[..., None] >> np.arange(0, 24, 3, dtype=np.uint32)) & np.uint32(7)).astype(np.uint8)
@@ -139,7 +135,7 @@ def unpack(packed: Packed) -> Codes:
 
 
 def encode(values: Floats, variant: Variant = FINAL) -> Packed:
-    """Blocks of 14 bytes, one row per 32 values."""
+    """Encode values to blocks of 14 bytes, one row per 32 values."""
     rows = blocks_of(values)
     with np.errstate(invalid="ignore", over="ignore", under="ignore", divide="ignore"):
         total = sum_of_squares(rows)
@@ -166,7 +162,7 @@ def _codes(rotated: Floats, rms: Floats, variant: Variant) -> Codes:
 
 
 def decode(packed: Packed) -> Floats:
-    """Rows of 32 values from blocks of 14 bytes."""
+    """Decode blocks of 14 bytes to rows of 32 values."""
     rows = packed.reshape(-1, BLOCK_BYTES)
     d = np.ascontiguousarray(rows[:, :2]).view("<f2")[:, 0].astype(np.float32)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -174,17 +170,11 @@ def decode(packed: Packed) -> Floats:
 
 
 def roundtrip(values: Floats, variant: Variant = FINAL) -> Floats:
-    """What a cache of that type would hold, in the shape of `values`."""
+    """Encode and decode values, as a cache of that type would hold them."""
     return decode(encode(values, variant)).reshape(values.shape)
 
 
 def codebook_distortion(samples: Floats, centroids: Floats = CENTROIDS) -> float:
-    """Mean squared error of a codebook on samples of N(0,1), without rotation and scale."""
+    """Return the mean squared error of a codebook on samples of N(0,1), without rotation and scale."""
     error = samples - centroids[code_of(samples)]
     return float(np.square(error, dtype=np.float64).mean())
-
-
-def relative_error(values: Floats, decoded: Floats) -> float:
-    """Squared error of `decoded` over the energy of `values`, finite blocks only."""
-    error = np.square(values.astype(np.float64) - decoded.astype(np.float64)).sum()
-    return float(error / np.square(values.astype(np.float64)).sum())

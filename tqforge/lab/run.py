@@ -45,6 +45,11 @@ class Wanted:
     capture: bool = False
 
 
+def steps(wanted: Wanted) -> int:
+    """Return the number of results of one model: the f16 reference comes before the scored trials."""
+    return len(wanted.trials) + bool(wanted.trials) + len(wanted.needles) + wanted.capture
+
+
 def measure(
     setup: Setup, model: ModelFacts, wanted: Wanted, *, parameters: int, sha256: str, step: Step
 ) -> ModelRecord:

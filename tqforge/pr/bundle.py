@@ -1,16 +1,16 @@
-"""All files of the pack, computed: the same inputs give the same bytes."""
+"""Make all files of the pull-request pack; the same inputs give the same bytes."""
 
 from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tqforge.core.values import Base
 from tqforge.pr import evidence
 from tqforge.pr.evidence import Runs
 from tqforge.pr.split import Part
-from tqforge.report.judge.quality import quality_name
+from tqforge.report.render.sentences import pairs as pair_names
 from tqforge.series.patchfile import parse
 
 TEMPLATE = ".github/pull_request_template.md"
@@ -18,35 +18,48 @@ _NONE = "No recorded run of an exported tree."
 
 
 def facts(base: Base, parts: Sequence[Part], runs: Runs) -> str:
-    """Tables, no sentences: patches, proofs, quality, operations, speed."""
+    """Return the tables of FACTS.md: patches, proofs, quality, operations, speed."""
     lines = ["# Facts", "", f"Base: {base.title}, commit {base.commit}, tree {base.tree}.", ""]
     for part in parts:
-        lines += [f"## Part {part.name}: tree {part.tree}", ""]
-        rows = []
-        for piece in part.pieces:
-            patch = parse(piece.data.decode("utf-8", "surrogateescape"))
-            hunks = [hunk for diff in patch.files for hunk in diff.hunks]
-            added, removed = (sum(len(hunk.changed(sign)) for hunk in hunks) for sign in "+-")
-            alone = "yes" if piece.alone else "no"
-            rows.append((piece.file, patch.subject, str(len(patch.files)), f"+{added} -{removed}", alone))
-        lines += _table(("file", "subject", "files", "lines", "applies to the bare base alone"), rows)
-    lines += ["## Tests that fail without their patch", ""]
-    proofs = [
+        lines += [f"## Part {part.name}: tree {part.tree}", "", *_patches(part)]
+    lines += ["## Tests that fail without their patch", "", *_proofs(runs)]
+    lines += ["## KL divergence and perplexity", "", *_quality(runs)]
+    lines += ["## test-backend-ops", "", *_ops(runs)]
+    lines += ["## Speed", "", *_speed(runs)]
+    lines += ["## Machines and models of the runs", "", *_machines(runs)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _patches(part: Part) -> list[str]:
+    rows = []
+    for piece in part.pieces:
+        patch = parse(piece.data.decode("utf-8", "surrogateescape"))
+        hunks = [hunk for diff in patch.files for hunk in diff.hunks]
+        added, removed = (sum(len(hunk.changed(sign)) for hunk in hunks) for sign in "+-")
+        alone = "yes" if piece.alone else "no"
+        rows.append((piece.file, patch.subject, str(len(patch.files)), f"+{added} -{removed}", alone))
+    return _table(("file", "subject", "files", "lines", "applies to the bare base alone"), rows)
+
+
+def _proofs(runs: Runs) -> list[str]:
+    rows = [
         (
-            row["patch"],
-            f"`{row['guard']}`",
-            _verdict(row["with"]),
-            _verdict(row["without"]) or row["note"],
-            row["verdict"],
+            proof.patch,
+            f"`{proof.guard}`",
+            str(proof.with_patch.status),
+            str(proof.without_patch.status) if proof.without_patch else proof.note,
+            proof.sentence(),
         )
-        for row in evidence.proof_rows(runs)
+        for proof in evidence.guard_proofs(runs)
     ]
-    lines += _table(("patch", "test", "with it", "without it", "proof"), proofs)
-    lines += ["## KL divergence and perplexity", ""]
-    quality = [
+    return _table(("patch", "test", "with the patch", "without it", "proof"), rows)
+
+
+def _quality(runs: Runs) -> list[str]:
+    rows = [
         (
             run,
-            "f16/f16, noise" if row.is_floor else quality_name(row),
+            "f16/f16, noise" if row.is_floor else pair_names.name(row),
             f"{row.bits:g}",
             str(row.prefix),
             str(row.tokens),
@@ -58,33 +71,36 @@ def facts(base: Base, parts: Sequence[Part], runs: Runs) -> str:
         for run, row in evidence.quality(runs)
     ]
     head = ("run", "K/V", "bits", "after", "tokens", "KL (95 %)", "top-1 %", "perplexity", "perplexity f16")
-    lines += _table(head, quality)
-    lines += ["## test-backend-ops", ""]
-    ops = [
+    return _table(head, rows)
+
+
+def _ops(runs: Runs) -> list[str]:
+    rows = [
         (run, row.backend, row.op, str(row.passed), str(row.failed), str(row.unsupported))
         for run, row in evidence.ops(runs)
     ]
-    lines += _table(("run", "backend", "operation", "passed", "failed", "not supported"), ops)
-    lines += ["## Speed", ""]
-    speed = [(run, row.pair, row.phase, str(row.depth), f"{row.rate.value:.2f}") for run, row in evidence.speed(runs)]
-    lines += _table(("run", "K/V", "phase", "depth", "tokens/s"), speed)
-    lines += ["## Machines and models of the runs", ""]
-    keys = [
+    return _table(("run", "backend", "operation", "passed", "failed", "not supported"), rows)
+
+
+def _speed(runs: Runs) -> list[str]:
+    rows = [
+        (run, str(row.pair), row.phase, str(row.depth), f"{row.rate.value:.2f}") for run, row in evidence.speed(runs)
+    ]
+    return _table(("run", "K/V", "phase", "depth", "tokens/s"), rows)
+
+
+def _machines(runs: Runs) -> list[str]:
+    rows = [
         (
             name,
-            r.build.tree[:12],
-            r.machine.cpu,
-            r.model.name if r.model else "-",
-            r.model.sha256[:12] if r.model else "-",
+            report.build.tree[:12],
+            report.machine.cpu,
+            report.model.name if report.model else "-",
+            report.model.sha256[:12] if report.model else "-",
         )
-        for name, r in runs.reports
+        for name, report in runs.reports
     ]
-    lines += _table(("run", "tree", "machine", "model", "sha256"), keys)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _verdict(seen: Mapping[str, str] | None) -> str:
-    return seen["verdict"] if seen else ""
+    return _table(("run", "tree", "machine", "model", "sha256"), rows)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -95,7 +111,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def commands(base: Base, parts: Sequence[Part], runs: Runs) -> str:
-    """What to type, for each part and for each recorded run."""
+    """Return the text of COMMANDS.md: how to apply, test and measure, and the command of each recorded run."""
     lines = ["# Commands", "", "## Apply", "", "```sh", f"git clone {base.repository} && cd llama.cpp"]
     lines += [f"git checkout -b tq3_0 {base.commit}"]
     lines += [f"git am parts/{part.name}/*.patch" for part in parts]
@@ -120,14 +136,14 @@ def _measure() -> list[str]:
 
 
 def files(base: Base, parts: Sequence[Part], runs: Runs, checklist: str, template: str | None) -> dict[str, bytes]:
-    """Every file of the pack by its path."""
+    """Return every file of the pack by its path."""
     found: dict[str, bytes] = {
         "FACTS.md": facts(base, parts, runs).encode(),
         "COMMANDS.md": commands(base, parts, runs).encode(),
         "CHECKLIST.md": checklist.encode(),
     }
     if template is not None:
-        found["DESCRIPTION.md"] = template.encode()  # upstream's own template, as it is: empty prose, empty disclosure
+        found["DESCRIPTION.md"] = template.encode()  # upstream's own template, not filled in
     for part in parts:
         found |= {f"parts/{part.name}/{piece.file}": piece.data for piece in part.pieces}
     found |= {f"evidence/{name}": data for name, data in runs.files}

@@ -1,4 +1,4 @@
-"""Records as they may leave a machine: a path becomes the name of its file. Computes only."""
+"""Remove the paths of this machine from records: a path becomes the name of its file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATH = re.compile(
 
 
 def without_paths(value: Any, known: Sequence[str]) -> Any:
-    """A JSON value without paths. `known` folders of this machine are found even with spaces in their names."""
+    """Return a JSON value without paths. `known` folders are found even with spaces in their names."""
     if isinstance(value, str):
         for folder in sorted(known, key=len, reverse=True):
             value = re.sub(rf"{re.escape(folder.rstrip('/'))}(?![^/\\s'\"`,;:()<>])", _HOME, value)

@@ -1,4 +1,4 @@
-"""Upstream's own rules, read from the base at hand and compared with what was read when the checklist was made."""
+"""Read upstream's own rules from the base, and compare them with the version that the checklist was made from."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tqforge.adapters.git import TreeFiles
 from tqforge.base.pins import Hex40
 from tqforge.core import toml_file
 from tqforge.core.toml_file import Entry
-from tqforge.series.lint.subject import Tree
 
 Evidence = Literal["person", "prove", "split", "ops", "cases", "quality", "speed"]
 
 
 class Document(Entry):
-    """A document of upstream, and its git blob id when it was read."""
+    """A document of upstream, with its git blob id when it was read."""
 
     path: str
     blob: Hex40
 
 
 class Rule(Entry):
-    """One rule: upstream's words, what is asked, and what fills it."""
+    """One rule: upstream's words, what it asks for, and the evidence that answers it."""
 
     quote: str
     ask: str
@@ -40,10 +40,32 @@ class Rules(Entry):
 
 @dataclass(frozen=True)
 class State:
-    """How much of what a rule asks is there."""
+    """Whether the evidence that a rule asks for exists."""
 
     filled: bool
     what: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """One rule with its state, and the document of the base that still contains its words."""
+
+    rule: Rule
+    state: State
+    document: str = ""
+
+
+@dataclass(frozen=True)
+class Checklist:
+    """Every rule with its state, and what changed upstream."""
+
+    items: tuple[Item, ...]
+    changes: tuple[str, ...]
+
+    @property
+    def missing(self) -> list[str]:
+        """What the rules ask for and is not there."""
+        return [item.rule.ask for item in self.items if not item.state.filled]
 
 
 def load(path: Path) -> Rules:
@@ -51,32 +73,42 @@ def load(path: Path) -> Rules:
     return toml_file.read(path, Rules, "The table of rules")
 
 
-def checklist(
-    rules: Rules, tree: Tree, blobs: Mapping[str, str], states: Mapping[str, State], stale: Sequence[str]
-) -> str:
-    """The checklist as a page: what changed upstream, then each rule in upstream's words with what is there."""
-    texts = {document.path: " ".join((tree.read(document.path) or "").split()) for document in rules.documents}
-    lines = ["# Checklist", ""]
-    changed = [_change(document, blobs.get(document.path, "")) for document in rules.documents]
-    lines += [line for line in changed if line] or ["The rules are those that the checklist was made from."]
-    lines.append("")
-    for rule in rules.rules:
-        source = next((path for path, text in texts.items() if " ".join(rule.quote.split()) in text), "")
-        state = states.get(rule.evidence, State(False, "to be done by a person"))
-        lines.append(f"- [{'x' if state.filled else ' '}] {rule.ask}")
-        lines.append(f"  - {state.what}")
-        where = f'{source}: "{rule.quote}"' if source else f'no longer found in this base: "{rule.quote}"'
-        lines.append(f"  - {where}")
-    if stale:
-        lines += ["", "## Recorded runs that do not count here", "", *(f"- {line}" for line in stale)]
-    return "\n".join(lines) + "\n"
+def check(rules: Rules, tree: TreeFiles, states: Mapping[str, State]) -> Checklist:
+    """Compare the rules with the documents of a base and with the evidence."""
+    texts = {document.path: _plain(tree.read(document.path) or "") for document in rules.documents}
+    changes = [_change(document, tree.blob(document.path)) for document in rules.documents]
+    items = (
+        Item(
+            rule,
+            states.get(rule.evidence, State(False, "to be done by a person")),
+            next((path for path, text in texts.items() if _plain(rule.quote) in text), ""),
+        )
+        for rule in rules.rules
+    )
+    return Checklist(tuple(items), tuple(change for change in changes if change))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _change(document: Document, blob: str) -> str:
     if not blob:
-        return f"**{document.path} is not in this base: look for its rules yourself.**"
+        return f"{document.path} is not in this base: look for its rules yourself."
     if blob != document.blob:
-        return (
-            f"**{document.path} changed since the checklist was made ({document.blob[:12]} -> {blob[:12]}): read it.**"
-        )
+        return f"{document.path} changed since the checklist was made ({document.blob[:12]} -> {blob[:12]}): read it."
     return ""
+
+
+def page(checklist: Checklist, stale: Sequence[str]) -> str:
+    """Return the checklist in Markdown. `stale` are the recorded runs that do not count."""
+    changes = [f"**{change}**" for change in checklist.changes]
+    lines = ["# Checklist", "", *(changes or ["Upstream's rules have not changed since the checklist was made."]), ""]
+    for item in checklist.items:
+        quote = f'"{item.rule.quote}"'
+        lines.append(f"- [{'x' if item.state.filled else ' '}] {item.rule.ask}")
+        lines.append(f"  - {item.state.what}")
+        lines.append(f"  - {item.document}: {quote}" if item.document else f"  - no longer found in this base: {quote}")
+    if stale:
+        lines += ["", "## Recorded runs that do not count here", "", *(f"- {line}" for line in stale)]
+    return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""The series as parts for upstream: CPU first, then one part per other backend; trailers stripped, messages kept."""
+"""Split the series into parts for upstream: CPU first, then one part per other backend, without trailers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge.adapters.git import Repository
-from tqforge.base.source import DATE
 from tqforge.core.values import AppliedPatch
 from tqforge.errors import PatchError
 from tqforge.series import export
@@ -23,7 +22,7 @@ _TRAILER = re.compile(rf"^(?:{'|'.join(ORDER)}): ")
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """One patch as it goes upstream."""
+    """One patch in the form that goes upstream."""
 
     title: str
     file: str
@@ -45,13 +44,13 @@ class Part:
 
 
 def part_of(patch: PatchFile) -> str:
-    """The backend that a patch is for: `cpu`, unless all of it lies in the folder of another backend."""
+    """Return the backend of a patch: `cpu`, unless it only changes files of another backend."""
     backends = {found[1] if (found := _BACKEND.match(path)) else CPU for path in patch.paths()}
     return backends.pop() if len(backends) == 1 else CPU
 
 
 def message(patch: PatchFile) -> str:
-    """Subject and body without tqforge's trailers."""
+    """Return subject and body without tqforge's trailers."""
     lines = [line for line in patch.body if not _TRAILER.match(line)]
     body = "\n".join(lines).strip()
     return f"{patch.subject}\n" + (f"\n{body}\n" if body else "")
@@ -60,7 +59,7 @@ def message(patch: PatchFile) -> str:
 def split(
     repository: Repository, base_commit: str, series: Series, applied: Sequence[AppliedPatch], scratch: Path
 ) -> tuple[Part, ...]:
-    """The parts in order; together they give the tree of the series. Raises PatchError when they do not."""
+    """Return the parts in order. Raises PatchError when together they do not give the tree of the series."""
     parsed = [parse(patch.text) for patch in series.patches]
     names = [part_of(patch) for patch in parsed]
     order = [CPU, *sorted(set(names) - {CPU})]
@@ -72,11 +71,11 @@ def split(
         after: list[str] = []
         first = head
         for number in numbers:
-            merge = repository.merge(trees[number], tree, trees[number + 1], scratch / "split", DATE)
+            merge = repository.merge(trees[number], tree, trees[number + 1], scratch / "split")
             if not merge.clean:
                 raise _does_not_fit(series.patches[number].name, name, merge.files)
             tree = merge.tree
-            head = repository.commit_tree(tree, message(parsed[number]), DATE, [head])
+            head = repository.commit_tree(tree, message(parsed[number]), [head])
             after.append(tree)
         rows = zip(numbers, export.format_patches(repository, first, head), after, strict=True)
         pieces = [
@@ -98,9 +97,9 @@ def split(
 
 def _does_not_fit(patch: str, part: str, files: Sequence[str]) -> PatchError:
     return PatchError(
-        f"{patch} cannot go into the part '{part}': it needs patches of a later part.",
+        f"{patch} cannot go into the part '{part}': it depends on patches of a later part.",
         where=", ".join(files),
-        remedy="Move what it needs into a patch of that part.",
+        remedy="Move the code it depends on into a patch of that part.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Guards on the Metal host: upstream's test-backend-ops runs a tree's own Metal kernels on the CPU."""
+"""Run guards on the Metal emulator: upstream's test-backend-ops with the tree's Metal kernels, executed on the CPU."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from pathlib import Path
 from tqforge.adapters import proc
 from tqforge.build import compiler_log, metal_emulator
 from tqforge.build.metal_emulator import Recipe
+from tqforge.core import emulator
 from tqforge.errors import BuildError
 from tqforge.series.trailers import Guard
 
 PROGRAM = "test-backend-ops"
 _SUITE = "ops"
-_VARIANT = "check"  # the quick one to compile, and the one that watches every access
+_VARIANT = "check"  # compiles fastest and watches every memory access
 _ATTENTION = "FLASH_ATTN_EXT"
-#: Operations whose kernels are in one source.
+#: Operations whose kernels share one source file.
 _ROWS = {"CPY", "DUP", "CONT", "GET_ROWS", "SET_ROWS"}
 
 
 def concerns(paths: Iterable[str]) -> bool:
-    """Whether a patch changes the Metal backend."""
+    """Return whether a patch changes the Metal backend."""
     return any(path.startswith("ggml/src/ggml-metal/") for path in paths)
 
 
 def recipe(guard: Guard) -> Recipe:
-    """The kernels that a guard can reach. One that is missing all the same is a finding, never a pass."""
+    """Return the recipe with the kernels that a guard can reach. The emulator reports a missing kernel as an error."""
     words = dict(zip(guard.args, guard.args[1:], strict=False))
     op, pattern = words.get("-o", ""), words.get("-p", "")
     if op in _ROWS:
@@ -42,33 +43,31 @@ def recipe(guard: Guard) -> Recipe:
 
 
 def _recipe(sources: tuple[str, ...], only: str) -> Recipe:
-    return Recipe(
-        variants=(_VARIANT,), sources=sources, only={_VARIANT: only}, targets=(metal_emulator.target(_VARIANT),)
-    )
+    return Recipe(variants=(_VARIANT,), sources=sources, only={_VARIANT: only}, targets=(emulator.target(_VARIANT),))
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetalHost:
-    """Builds the host for one llama.cpp tree after the other, and says how a guard runs on it."""
+class MetalEmulator:
+    """Builds the emulator for successive llama.cpp trees and makes the command line of a guard."""
 
     builder: metal_emulator.Builder
 
     @cached_property
     def version(self) -> str:
-        """A short name of the host's own sources, and of the findings that it is told to know."""
+        """A short hash of the emulator's sources and suppressions."""
         known = self.builder.project / "suppressions.txt"
         listed = known.read_bytes() if known.is_file() else b""
         return hashlib.sha256(metal_emulator.digest(self.builder.project).encode() + listed).hexdigest()[:8]
 
     def why_not(self, guard: Guard) -> str:
-        """The reason why a guard cannot run here, or an empty string."""
+        """Return why a guard cannot run here, or an empty string."""
         if not (self.builder.project / "CMakeLists.txt").is_file():
-            return "this tqforge carries no Metal host"
+            return f"this tqforge has no {emulator.TITLE}"
         known = guard.args[0] == _SUITE
-        return metal_emulator.missing() if known else f"the Metal host has no suite '{guard.args[0]}'"
+        return metal_emulator.missing() if known else f"the {emulator.TITLE} has no suite '{guard.args[0]}'"
 
     def build(self, guard: Guard, source: metal_emulator.Source, progress: Callable[[str], None]) -> str:
-        """Build what a guard needs of the host; why the tree's kernels do not compile, or an empty string."""
+        """Build the kernels a guard needs. Return why the tree's kernels do not compile, or an empty string."""
         try:
             self.builder.build(recipe(guard), source, lambda _: None, progress)
         except BuildError as error:
@@ -81,11 +80,7 @@ class MetalHost:
         return ""
 
     def command(self, guard: Guard, programs: Path) -> tuple[list[str | Path], dict[str, str | None]]:
-        """What to run, and with which environment. A run that dispatches nothing fails."""
-        env: dict[str, str | None] = {
-            "GGML_BACKEND_PATH": str(self.builder.folder / f"lib{metal_emulator.target(_VARIANT)}.so"),
-            "METAL_HOST_EXPECT_DISPATCHES": "1",
-            "METAL_HOST_QUIET": "1",
-            "LLAMA_TEST_FA_VEC_DISABLE": "1",  # a sweep over forced variants that no pattern narrows
-        }
-        return [programs / PROGRAM, "test", "-b", metal_emulator.DEVICE, *guard.args[1:]], env
+        """Return the command line and environment. A run that dispatches nothing fails."""
+        env = emulator.environment(self.builder.folder, _VARIANT)
+        env["LLAMA_TEST_FA_VEC_DISABLE"] = "1"  # skips a sweep over kernel variants that -p cannot narrow
+        return [programs / PROGRAM, "test", "-b", emulator.DEVICE, *guard.args[1:]], env

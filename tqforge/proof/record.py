@@ -1,128 +1,138 @@
-"""What a run of `tqforge patch prove` showed, as values and as its record. Computes only."""
+"""The record of `tqforge patch prove`: written as JSON, and read back through the same models."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypeVar
 
-from tqforge.core.values import Base
-from tqforge.proof.runner import Seen, Verdict
+from pydantic import BaseModel, ConfigDict, ValidationError, computed_field
 
-SCHEMA = "tqforge.prove/1"
-PROVEN = "proven"
-DEFERRED = "deferred"
-NEEDED = "cannot be dropped alone; red before it; needed by"
+from tqforge.core.toml_file import Entry
+from tqforge.proof.results import GuardResult, GuardStatus
 
 
-@dataclass(frozen=True)
-class Proof:
-    """One guard of one patch."""
+class ProofOutcome(StrEnum):
+    """What a guard test shows about its patch."""
+
+    PROVEN = "proven"
+    NEEDED = "needed by later patches"  # proven on the series before it
+    SKIPPED = "skipped"
+    USELESS = "passes without the patch"
+    BROKEN = "does not pass with the patch"
+
+
+class PrefixProof(Entry):
+    """The series up to a patch compiles and passes a cheap test."""
+
+    patch: str
+    result: GuardResult
+
+
+class GuardProof(BaseModel):
+    """One guard test of one patch, on the whole series and without the patch."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")  # the outcome is written, and computed again when read
 
     patch: str
     guard: str
-    with_it: Seen | None
-    without_it: Seen | None
-    how: str = ""
-    note: str = ""
+    with_patch: GuardResult
+    without_patch: GuardResult | None
+    how: str = ""  # how the tree without the patch was made
+    note: str = ""  # why there is no result without the patch
     needed_by: tuple[str, ...] = ()
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
-    def verdict(self) -> str:
-        """`proven`, `deferred`, or what is wrong."""
-        if self.with_it is None or self.with_it.verdict is Verdict.DEFERRED:
-            return DEFERRED
-        if self.with_it.verdict is not Verdict.GREEN:
-            return f"with the patch: {self.with_it.verdict}"
-        if self.without_it is None or self.without_it.verdict is Verdict.DEFERRED:
-            return DEFERRED
-        if not self.without_it.verdict.is_red:
-            return "the guard stays green without the patch"
-        return f"{NEEDED} {', '.join(self.needed_by)}" if self.needed_by else PROVEN
+    def outcome(self) -> ProofOutcome:
+        if self.with_patch.status is GuardStatus.SKIPPED:
+            return ProofOutcome.SKIPPED
+        if self.with_patch.status is not GuardStatus.PASSED:
+            return ProofOutcome.BROKEN
+        if self.without_patch is None or self.without_patch.status is GuardStatus.SKIPPED:
+            return ProofOutcome.SKIPPED
+        if not self.without_patch.status.is_failure:
+            return ProofOutcome.USELESS
+        return ProofOutcome.NEEDED if self.needed_by else ProofOutcome.PROVEN
 
     @property
-    def fails(self) -> bool:
-        return self.verdict not in (PROVEN, DEFERRED) and not self.verdict.startswith(NEEDED)
+    def holds(self) -> bool:
+        """Whether the test passes with the patch and fails without it."""
+        return self.outcome in (ProofOutcome.PROVEN, ProofOutcome.NEEDED)
 
     @property
+    def failed(self) -> bool:
+        return self.outcome in (ProofOutcome.USELESS, ProofOutcome.BROKEN)
+
+    def sentence(self) -> str:
+        """Return the outcome with its reason, for a table."""
+        if self.outcome is ProofOutcome.NEEDED:
+            return f"proven on the series before it; needed by {', '.join(self.needed_by)}"
+        return f"with the patch: {self.with_patch.status}" if self.outcome is ProofOutcome.BROKEN else str(self.outcome)
+
     def without(self) -> str:
-        """What the guard showed without the patch, or why it was not run, in words."""
-        if self.without_it is None:
+        """Return the result without the patch, or why there is none."""
+        if self.without_patch is None:
             return self.note
-        return f"{self.without_it.verdict} ({self.how}): {self.without_it.detail}"
+        return f"{self.without_patch.status} ({self.how}): {self.without_patch.detail}"
 
 
-@dataclass(frozen=True)
-class Report:
-    """Everything one run of prove looked at."""
+class ProvenBase(Entry):
+    """The base of the series."""
 
-    base: Base
-    series_sha256: str
-    titles: tuple[str, ...]  # of the whole series
+    name: str
     tree: str
-    prefixes: tuple[tuple[str, Seen], ...]
-    proofs: tuple[Proof, ...]
+
+
+class ProofRecord(Entry):
+    """All results of a series, bound to its tree."""
+
+    schema_: Literal["tqforge.prove/2"] = "tqforge.prove/2"
+    base: ProvenBase
+    series_sha256: str
+    tree: str
+    prefixes: tuple[PrefixProof, ...] = ()
+    proofs: tuple[GuardProof, ...] = ()
 
     @property
     def failures(self) -> int:
-        good = (Verdict.GREEN, Verdict.DEFERRED)
-        return sum(seen.verdict not in good for _, seen in self.prefixes) + sum(p.fails for p in self.proofs)
+        good = (GuardStatus.PASSED, GuardStatus.SKIPPED)
+        return sum(row.result.status not in good for row in self.prefixes) + sum(row.failed for row in self.proofs)
 
     @property
-    def deferred(self) -> int:
-        put_off = sum(seen.verdict is Verdict.DEFERRED for _, seen in self.prefixes)
-        return put_off + sum(proof.verdict == DEFERRED for proof in self.proofs)
+    def skipped(self) -> int:
+        prefixes = sum(row.result.status is GuardStatus.SKIPPED for row in self.prefixes)
+        return prefixes + sum(row.outcome is ProofOutcome.SKIPPED for row in self.proofs)
 
     @property
     def seconds(self) -> float:
-        """What all of it took when it was built and run, in this run or an earlier one."""
-        seen = {item.key: item for _, item in self.prefixes}
-        for proof in self.proofs:
-            seen |= {item.key: item for item in (proof.with_it, proof.without_it) if item}
-        return sum(item.seconds for item in seen.values())
+        """The time to build and run every result once, in this run or an earlier one."""
+        results = {row.result.key: row.result for row in self.prefixes}
+        for row in self.proofs:
+            results |= {item.key: item for item in (row.with_patch, row.without_patch) if item}
+        return sum(item.seconds for item in results.values())
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2, by_alias=True) + "\n"
 
 
-def document(report: Report) -> dict[str, Any]:
-    """The JSON form, bound to tree ids. Without times: the same proof gives the same record."""
-    return {
-        "schema": SCHEMA,
-        "base": {"name": report.base.name, "tree": report.base.tree},
-        "series_sha256": report.series_sha256,
-        "tree": report.tree,
-        "prefixes": [{"patch": name, **_seen(seen)} for name, seen in report.prefixes],
-        "proofs": [
-            {
-                "patch": proof.patch,
-                "guard": proof.guard,
-                "verdict": proof.verdict,
-                "how": proof.how,
-                "note": proof.note,
-                "needed_by": list(proof.needed_by),
-                "with": _seen(proof.with_it) if proof.with_it else None,
-                "without": _seen(proof.without_it) if proof.without_it else None,
-            }
-            for proof in report.proofs
-        ],
-    }
+_Row = TypeVar("_Row", bound=PrefixProof | GuardProof)
 
 
-def merged(new: dict[str, Any], path: Path, order: Sequence[str]) -> dict[str, Any]:
-    """A record with what an earlier run of the same series recorded about patches that this one left out."""
+def merged(new: ProofRecord, path: Path, order: Sequence[str]) -> ProofRecord:
+    """Add the patches that this run left out, from an earlier record of the same series."""
     try:
-        old = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        old = ProofRecord.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
         return new
-    if any(old.get(key) != new[key] for key in ("schema", "base", "series_sha256", "tree")):
+    if (old.base, old.series_sha256, old.tree) != (new.base, new.series_sha256, new.tree):
         return new
-    kept = {}
-    for part in ("prefixes", "proofs"):
-        fresh = {row["patch"] for row in new[part]}
-        rows = [*new[part], *(row for row in old[part] if row["patch"] not in fresh)]
-        kept[part] = sorted(rows, key=lambda row: order.index(row["patch"]))
-    return {**new, **kept}
 
+    def both(fresh: tuple[_Row, ...], kept: tuple[_Row, ...]) -> tuple[_Row, ...]:
+        names = {row.patch for row in fresh}
+        rows = [*fresh, *(row for row in kept if row.patch not in names)]
+        return tuple(sorted(rows, key=lambda row: order.index(row.patch)))
 
-def _seen(seen: Seen) -> dict[str, Any]:
-    return {"tree": seen.tree, "test": seen.test, "verdict": str(seen.verdict), "detail": seen.detail}
+    update = {"prefixes": both(new.prefixes, old.prefixes), "proofs": both(new.proofs, old.proofs)}
+    return new.model_copy(update=update)

@@ -1,177 +1,111 @@
-"""Deletion proofs and prefix builds: each patch compiles in its place, and its guard is red without it.
-
-Every result belongs to a tree id and is kept, so an interrupted proof goes on where it stopped.
-"""
+"""Build one tree after the other in one build folder and run tests there. Results are cached by tree."""
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from tqforge.adapters import fs, proc
-from tqforge.adapters.cmake import Tree
+from tqforge.adapters import proc
+from tqforge.adapters.cmake import BuildTree
 from tqforge.adapters.git import Repository
-from tqforge.base.source import DATE
-from tqforge.build import builder, compiler_log, metal_emulator
-from tqforge.proof.metal_guard import MetalHost
+from tqforge.build import compiler_log, metal_emulator
+from tqforge.proof.metal_guard import MetalEmulator
+from tqforge.proof.results import GuardResult, GuardStatus, ResultCache
 from tqforge.series.trailers import Guard
 
-_DEFERRED = 77  # the exit code with which a test says that it cannot run here
+_SKIPPED = 77  # the exit code of a test that cannot run on this machine
 _NO_CASES = re.compile(r"\b0/0 tests passed|\b0 (?:tests|cases)\b")
 _TIMEOUT = 900.0
-_TAIL = 6
-
-
-class Verdict(StrEnum):
-    """What a test showed on one tree."""
-
-    GREEN = "green"
-    RED = "red"
-    RED_BUILD = "red: does not compile"
-    NO_CASES = "ran no case"
-    DEFERRED = "deferred"
-
-    @property
-    def is_red(self) -> bool:
-        return self in (Verdict.RED, Verdict.RED_BUILD)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
-    """One test on one tree."""
-
-    tree: str
-    test: str
-    verdict: Verdict
-    detail: str = ""
-    seconds: float = 0.0  # to build and run it
-
-    @property
-    def key(self) -> str:
-        return f"{self.tree} {self.test}"
-
-
-@dataclass
-class Ledger:
-    """All results of a toolchain, kept in one file."""
-
-    path: Path
-    key: str  # toolchain and build arguments
-    results: dict[str, Seen] = field(default_factory=dict)
-
-    @classmethod
-    def load(cls, path: Path, key: str) -> Ledger:
-        """What was recorded under that key; nothing when the file is not there or not readable."""
-        ledger = cls(path, key)
-        try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-            if raw["key"] == key:
-                seen = [Seen(**{**item, "verdict": Verdict(item["verdict"])}) for item in raw["results"]]
-                ledger.results = {item.key: item for item in seen}
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        return ledger
-
-    def get(self, tree: str, test: str) -> Seen | None:
-        return self.results.get(f"{tree} {test}")
-
-    def add(self, seen: Seen) -> Seen:
-        self.results[seen.key] = seen
-        rows = [asdict(item) for _, item in sorted(self.results.items())]
-        fs.write_text(self.path, json.dumps({"schema": 1, "key": self.key, "results": rows}, indent=1) + "\n")
-        return seen
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bench:
-    """One work tree and one build folder for all trees, one after the other: only what differs is compiled."""
+class ProofRunner:
+    """One worktree and one build folder for all trees, so that only the differences are compiled."""
 
     repository: Repository
-    cmake: Tree
+    cmake: BuildTree
     arguments: Sequence[str]
     jobs: int
-    ledger: Ledger
+    cache: ResultCache
     progress: Callable[[str], None]
-    metal: MetalHost
+    metal: MetalEmulator
 
     def name(self, guard: Guard) -> str:
-        """A guard by name; on the Metal host its result belongs to the very host that ran it."""
-        return f"{guard} (host {self.metal.version})" if guard.on_metal_host else str(guard)
+        """Return the name of a guard; a result of the Metal emulator belongs to one version of the emulator."""
+        return f"{guard} (emulator {self.metal.version})" if guard.on_metal_emulator else str(guard)
 
-    def see(self, tree: str, test: str, targets: Sequence[str], *, run: Guard) -> Seen:
-        """Build targets of a tree and run a test there, or take the recorded result."""
-        if known := self.ledger.get(tree, test):
-            return known
-        if run.on_metal_host and (reason := self.metal.why_not(run)):
-            return Seen(tree=tree, test=test, verdict=Verdict.DEFERRED, detail=reason)
+    def recorded(self, tree: str, targets: tuple[str, ...], guard: Guard) -> GuardResult | None:
+        """Return the cached result, if there is one."""
+        return self.cache.get(tree, targets, self.name(guard))
+
+    def run(self, tree: str, targets: tuple[str, ...], guard: Guard) -> GuardResult:
+        """Build targets of a tree and run a test there."""
+        result = partial(GuardResult, tree=tree, test=self.name(guard), targets=targets)
+        if guard.on_metal_emulator and (why := self.metal.why_not(guard)):
+            return result(status=GuardStatus.SKIPPED, detail=why)
         start = time.monotonic()
-        self.checkout(tree)
+        self._check_out(tree)
         problem = self._compile(targets)
-        if run.on_metal_host and not problem:
+        if guard.on_metal_emulator and not problem:
             source = metal_emulator.Source(tree=self.cmake.source, libraries=self.cmake.folder / "bin", key=tree)
-            problem = self.metal.build(run, source, self.progress)
-        if problem:
-            seen = Seen(tree=tree, test=test, verdict=Verdict.RED_BUILD, detail=problem)
-        else:
-            seen = self._run(tree, test, run)
-        seen = replace(seen, seconds=round(time.monotonic() - start, 1))
-        return seen if seen.verdict is Verdict.DEFERRED else self.ledger.add(seen)
+            problem = self.metal.build(guard, source, self.progress)
+        status, detail = (GuardStatus.BUILD_FAILED, problem) if problem else self._test(guard)
+        found = result(status=status, detail=detail, seconds=round(time.monotonic() - start, 1))
+        return found if status is GuardStatus.SKIPPED else self.cache.add(found)
 
-    def checkout(self, tree: str) -> None:
-        """Bring the work tree to a tree; files that do not differ keep their times."""
-        commit = self.repository.commit_tree(tree, f"prove {tree}\n", DATE)
+    def _check_out(self, tree: str) -> None:
+        """Check out a tree in the worktree; files that do not differ keep their times."""
+        commit = self.repository.commit_tree(tree, f"prove {tree}\n")
         work = Repository(self.cmake.source)
         if not work.exists():
             self.cmake.source.parent.mkdir(parents=True, exist_ok=True)
             self.repository.git("worktree", "prune", "--expire=now")
             self.repository.git("worktree", "add", "--quiet", "--detach", "--force", self.cmake.source, commit)
         lock = work.line("rev-parse", "--git-path", "index.lock")
-        (work.path / lock).unlink(missing_ok=True)  # of a git that was killed; the workspace lock is held
+        (work.path / lock).unlink(missing_ok=True)  # left by a killed git; the workspace lock is held
         work.git("checkout", "--quiet", "--force", "--detach", commit)
         work.git("clean", "--quiet", "-d", "--force")
 
     def _compile(self, targets: Sequence[str]) -> str:
-        """Why the targets do not build, or an empty string."""
+        """Build the targets; return the compiler's error, or an empty string."""
         try:
             self.cmake.configure(self.arguments, fresh=False)
             self.cmake.build(targets, self.jobs, self.progress)
         except proc.ProcessError as error:
             failure = compiler_log.first_error(error.done.stdout)
             if error.done.signal_name or failure.cause != "source":
-                raise builder.explain(error, self.cmake.build_log) from error
+                raise compiler_log.explain(error, self.cmake.build_log) from error
             return failure.what
         return ""
 
-    def _run(self, tree: str, test: str, guard: Guard) -> Seen:
+    def _test(self, guard: Guard) -> tuple[GuardStatus, str]:
+        """Run the test; return its status and the most useful line of its output."""
         self.progress(f"run {guard}")
         programs = self.cmake.folder / "bin"
         argv: list[str | Path] = [programs / guard.program, *guard.args]
         env: dict[str, str | None] = {}
-        if guard.on_metal_host:
+        if guard.on_metal_emulator:
             argv, env = self.metal.command(guard, programs)
         try:
             done = proc.run(argv, cwd=self.cmake.folder, env=env, check=False, timeout=_TIMEOUT)
         except TimeoutError as error:
-            return Seen(tree=tree, test=test, verdict=Verdict.DEFERRED, detail=str(error))
-        text = done.stdout + done.stderr
+            return GuardStatus.SKIPPED, str(error)
         if done.ok:
-            verdict = Verdict.NO_CASES if _NO_CASES.search(text) else Verdict.GREEN
-        else:
-            verdict = Verdict.DEFERRED if done.code == _DEFERRED else Verdict.RED
-        return Seen(tree=tree, test=test, verdict=verdict, detail=_reason(done))
+            no_cases = _NO_CASES.search(done.stdout + done.stderr)
+            return GuardStatus.NO_CASES if no_cases else GuardStatus.PASSED, reason(done)
+        return GuardStatus.SKIPPED if done.code == _SKIPPED else GuardStatus.FAILED, reason(done)
 
 
-def _reason(done: proc.Completed) -> str:
-    """The line that says most: the first failure, or the last words."""
+def reason(done: proc.Completed) -> str:
+    """Return the most useful line of a test's output: the first failure, or the last line."""
     if done.signal_name:
         return done.signal_name
     lines = [line.strip() for line in (done.stdout + "\n" + done.stderr).splitlines() if line.strip()]
     failures = [line for line in lines if re.search(r"FAIL|error|not supported|mismatch|no such", line, re.I)]
-    failures.sort(key=lambda line: "metal-host: error" not in line)  # what the host found says why a value is wrong
+    failures.sort(key=lambda line: "metal-emulator: error" not in line)  # the emulator says why a value is wrong
     chosen = failures[:1] if not done.ok and failures else lines[-1:]
     return re.sub(r"\x1b\[[0-9;]*m", "", " ".join(chosen))[:200]

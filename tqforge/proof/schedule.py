@@ -1,6 +1,6 @@
-"""The way of a proof through the trees: prefixes, the whole series with every guard, then the drops.
+"""The order of a proof: every prefix, every guard on the whole series, then every guard without its patch.
 
-All of it happens in one build folder. Neighbours differ in few files, so that little is compiled between them.
+Neighbours differ in few files, so that little is compiled between them.
 """
 
 from __future__ import annotations
@@ -12,38 +12,41 @@ from pathlib import Path
 from typing import Protocol
 
 from tqforge.core.values import AppliedPatch
-from tqforge.proof import metal_guard, without
-from tqforge.proof.record import Proof
-from tqforge.proof.runner import Bench, Seen, Verdict
+from tqforge.proof import metal_guard
+from tqforge.proof.record import GuardProof, PrefixProof
+from tqforge.proof.results import GuardResult, GuardStatus
+from tqforge.proof.runner import ProofRunner
+from tqforge.proof.without import LeaveOneOut
 from tqforge.series.patchfile import PatchFile
+from tqforge.series.series import title_of
 from tqforge.series.trailers import GUARD, Guard
 
-#: What every prefix must compile, and the cheap tests that it must pass.
+#: What every prefix must compile, and the cheap test that it must pass.
 PREFIX_TARGETS = ("llama", "llama-bench", "llama-completion", "test-quantize-fns")
 PREFIX_TEST = Guard("test-quantize-fns", ())
-#: On the Metal host, after a patch of the Metal backend: upstream's own cases of what the series changes.
+#: On the Metal emulator, after a patch of the Metal backend: upstream's own cases of the operations it changes.
 METAL_TESTS = (
-    Guard.parse("metal-host ops -o SET_ROWS -p type_src=f32,type_dst=q4_0"),
+    Guard.parse("metal-emulator ops -o SET_ROWS -p type_src=f32,type_dst=q4_0"),
     Guard.parse(
-        "metal-host ops -o FLASH_ATTN_EXT "
+        "metal-emulator ops -o FLASH_ATTN_EXT "
         "-p hsk=64,hsv=64,nh=4,nr23=.1,1.,kv=113,nb=3,mask=1,sinks=1,max_bias=0.000000,.*type_K=f16,type_V=f16"
     ),
 )
 
 
-class Teller(Protocol):
-    """Whoever follows the walk."""
+class ProgressListener(Protocol):
+    """Receives progress events of a proof."""
 
     def begin(self, label: str) -> None:
         """A step begins."""
 
-    def end(self, seen: Seen, *, recorded: bool) -> None:
-        """A step ended, or its result was recorded earlier."""
+    def end(self, result: GuardResult, *, recorded: bool) -> None:
+        """A step ended; `recorded` says that its result was cached."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """A patch of the series in its place."""
+    """One patch of the series with its position."""
 
     number: int
     patch: AppliedPatch
@@ -51,7 +54,7 @@ class Item:
 
     @property
     def title(self) -> str:
-        return self.patch.name.removesuffix(".patch")
+        return title_of(self.patch.name)
 
     @property
     def only_tests(self) -> bool:
@@ -62,74 +65,79 @@ class Item:
         return [Guard.parse(value) for key, value in self.parsed.trailers if key == GUARD]
 
     @property
-    def prefix_tests(self) -> list[tuple[str, Guard]]:
-        """The tests of the prefix that ends here, each with its program's target."""
-        return [(PREFIX_TEST.program, PREFIX_TEST)] + [
-            (metal_guard.PROGRAM, guard) for guard in METAL_TESTS if metal_guard.concerns(self.parsed.paths())
-        ]
+    def prefix_tests(self) -> list[tuple[tuple[str, ...], Guard]]:
+        """The tests of the prefix that ends here, with the targets to build."""
+        metal = METAL_TESTS if metal_guard.concerns(self.parsed.paths()) else ()
+        return [(PREFIX_TARGETS, PREFIX_TEST), *(((metal_guard.PROGRAM,), guard) for guard in metal)]
 
 
 def length(items: Sequence[Item], *, prefixes: bool, guards: bool) -> int:
-    """How many steps a walk has."""
+    """Return the number of steps."""
     first = sum(len(item.prefix_tests) for item in items) if prefixes else 0
     return first + (2 * sum(len(item.guards) for item in items) if guards else 0)
 
 
 @dataclass(frozen=True)
-class Walk:
-    """A walk over the trees of a series."""
+class Schedule:
+    """Runs the tests of a series in order."""
 
-    applied: Sequence[AppliedPatch]
-    tests: frozenset[int]  # the patches that bring nothing but tests
-    bench: Bench
-    teller: Teller
+    series: Sequence[Item]
+    runner: ProofRunner
+    listener: ProgressListener
 
-    def prefixes(self, items: Sequence[Item]) -> list[tuple[str, Seen]]:
-        """Each prefix compiles and passes the cheap tests."""
-        found = []
-        for item in items:
-            for target, guard in item.prefix_tests:
-                targets = PREFIX_TARGETS if guard is PREFIX_TEST else (target,)
-                test = f"prefix: {', '.join(targets)}; {self.bench.name(guard)}"
-                seen = self._see(f"prefix up to {item.title}: {guard}", item.patch.tree, test, targets, guard)
-                found.append((item.title, seen))
-        return found
+    def prefixes(self, items: Sequence[Item]) -> tuple[PrefixProof, ...]:
+        """Check that each prefix compiles and passes the cheap tests."""
+        return tuple(
+            PrefixProof(
+                patch=item.title,
+                result=self._run(f"prefix up to {item.title}: {guard}", item.patch.tree, targets, guard),
+            )
+            for item in items
+            for targets, guard in item.prefix_tests
+        )
 
-    def guards(self, items: Sequence[Item]) -> list[Proof]:
-        """Each guard on the whole series, then without its patch."""
+    def guards(self, items: Sequence[Item]) -> tuple[GuardProof, ...]:
+        """Run each guard on the whole series, then without its patch."""
         tests = [(item, guard) for item in items for guard in item.guards]
-        final = self.applied[-1].tree
+        final = self.series[-1].patch.tree
         whole = [self._guard(f"{item.title}: {guard}", final, guard) for item, guard in tests]
         with tempfile.TemporaryDirectory(prefix="tqforge-prove-") as scratch:
-            series = without.Series(self.bench.repository, self.applied, self.tests, Path(scratch))
-            return [
-                self._drop(item, guard, with_it, series) for (item, guard), with_it in zip(tests, whole, strict=True)
-            ]
-
-    def _drop(self, item: Item, guard: Guard, with_it: Seen, series: without.Series) -> Proof:
-        label = f"without {item.title}: {guard}"
-        if with_it.verdict is not Verdict.GREEN:
-            self.teller.begin(f"{label}: left out, because it is {with_it.verdict} with the patch")
-            return Proof(item.title, str(guard), with_it, None, note=with_it.detail)
-        variant = series.without(item.number)
-        seen = self._guard(label, variant.tree, guard)
-        if seen.verdict is Verdict.RED_BUILD:
-            # later patches may need it, which a merge cannot know: look at the test where it would compile
-            other = series.before(item.number, (f"later patches ({seen.detail.splitlines()[0]})",))
-            ran = (
-                seen if other.tree == variant.tree else self._guard(f"before {item.title}: {guard}", other.tree, guard)
+            applied = [item.patch for item in self.series]
+            only_tests = frozenset(item.number for item in self.series if item.only_tests)
+            others = LeaveOneOut(self.runner.repository, applied, only_tests, Path(scratch))
+            return tuple(
+                self._without(item, guard, with_it, others) for (item, guard), with_it in zip(tests, whole, strict=True)
             )
-            if ran.verdict is Verdict.RED:
-                variant, seen = other, ran
-        return Proof(item.title, str(guard), with_it, seen, variant.how, needed_by=variant.blockers)
 
-    def _guard(self, label: str, tree: str, guard: Guard) -> Seen:
-        target = metal_guard.PROGRAM if guard.on_metal_host else guard.program
-        return self._see(label, tree, self.bench.name(guard), (target,), guard)
+    def _without(self, item: Item, guard: Guard, with_it: GuardResult, others: LeaveOneOut) -> GuardProof:
+        label, name = f"without {item.title}: {guard}", str(guard)
+        if with_it.status is not GuardStatus.PASSED:
+            self.listener.begin(f"{label}: not run, because with the patch it {with_it.status}")
+            return GuardProof(patch=item.title, guard=name, with_patch=with_it, without_patch=None, note=with_it.detail)
+        variant = others.without(item.number)
+        result = self._guard(label, variant.tree, guard)
+        if result.status is GuardStatus.BUILD_FAILED:
+            # later patches may need it, which a merge cannot know: run the test on a tree that compiles
+            before = others.before(item.number, (f"later patches ({result.detail.splitlines()[0]})",))
+            if before.tree != variant.tree:
+                ran = self._guard(f"before {item.title}: {guard}", before.tree, guard)
+                variant, result = (before, ran) if ran.status is GuardStatus.FAILED else (variant, result)
+        return GuardProof(
+            patch=item.title,
+            guard=name,
+            with_patch=with_it,
+            without_patch=result,
+            how=variant.how,
+            needed_by=variant.blockers,
+        )
 
-    def _see(self, label: str, tree: str, test: str, targets: Sequence[str], guard: Guard) -> Seen:
-        self.teller.begin(label)
-        known = self.bench.ledger.get(tree, test)
-        seen = known or self.bench.see(tree, test, targets, run=guard)
-        self.teller.end(seen, recorded=known is not None)
-        return seen
+    def _guard(self, label: str, tree: str, guard: Guard) -> GuardResult:
+        target = metal_guard.PROGRAM if guard.on_metal_emulator else guard.program
+        return self._run(label, tree, (target,), guard)
+
+    def _run(self, label: str, tree: str, targets: tuple[str, ...], guard: Guard) -> GuardResult:
+        self.listener.begin(label)
+        known = self.runner.recorded(tree, targets, guard)
+        result = known or self.runner.run(tree, targets, guard)
+        self.listener.end(result, recorded=known is not None)
+        return result

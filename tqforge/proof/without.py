@@ -1,4 +1,4 @@
-"""The series without one patch, as a tree: later patches are merged onto what is left."""
+"""Make the tree of a series without one patch: later patches are merged onto the rest."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge.adapters.git import Repository
-from tqforge.base.source import DATE
 from tqforge.core.values import AppliedPatch
+from tqforge.series.series import title_of
 
 LEFT_OUT, REVERSED, BEFORE = "left out", "reversed", "the series before it, with its tests"
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A tree without one patch. `blockers` are later patches that cannot be had without it."""
+    """A tree without one patch. `blockers` are later patches that cannot be applied without it."""
 
     tree: str
     how: str
@@ -23,8 +23,8 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Series:
-    """A series that is applied, and which of its patches bring nothing but tests."""
+class LeaveOneOut:
+    """An applied series; `tests` are the numbers of its patches that change nothing but tests."""
 
     repository: Repository
     applied: Sequence[AppliedPatch]
@@ -40,29 +40,29 @@ class Series:
     def without(self, number: int) -> Variant:
         """Leave a patch out and apply the later ones; if one needs it, reverse it on the whole series instead.
 
-        If that does not go either, what remains is the series before it.
+        If that fails as well, fall back to the series before it.
         """
         trees = self.trees
         tree, blockers = self._with(trees[number], range(number + 1, len(self.applied)))
         if not blockers:
             return Variant(tree, LEFT_OUT)
-        reverse = self.repository.merge(trees[number + 1], trees[-1], trees[number], self.scratch / "drop", DATE)
+        reverse = self.repository.merge(trees[number + 1], trees[-1], trees[number], self.scratch / "drop")
         if reverse.clean and reverse.tree != trees[-1]:
             return Variant(reverse.tree, REVERSED)
         return self.before(number, blockers)
 
     def before(self, number: int, blockers: tuple[str, ...] = ()) -> Variant:
-        """The series up to a patch, and the tests that come later."""
+        """Return the series before a patch, plus the later patches that are only tests."""
         later = [other for other in sorted(self.tests) if other > number]
         return Variant(self._with(self.trees[number], later)[0], BEFORE, blockers)
 
     def _with(self, tree: str, numbers: Sequence[int]) -> tuple[str, tuple[str, ...]]:
-        """A tree with further patches, and those that cannot be merged onto it."""
+        """Merge further patches onto a tree; return the tree, and the patches that cannot be merged."""
         trees, blockers = self.trees, []
         for number in numbers:
-            merge = self.repository.merge(trees[number], tree, trees[number + 1], self.scratch / "drop", DATE)
+            merge = self.repository.merge(trees[number], tree, trees[number + 1], self.scratch / "drop")
             if merge.clean:
                 tree = merge.tree
             else:
-                blockers.append(self.applied[number].name.removesuffix(".patch"))
+                blockers.append(title_of(self.applied[number].name))
         return tree, tuple(blockers)

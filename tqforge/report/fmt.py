@@ -1,47 +1,41 @@
-"""Figures as a person reads them: percentages, sizes, durations, and text that cannot harm the page or the terminal."""
+"""Format numbers, sizes and durations for people, and make untrusted text safe to show."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
-from tqforge.report.schema.report import Interval, Status
+from tqforge.report.schema.base import Interval, StageStatus
 
 NONE = "\N{EN DASH}"
 
-#: One sign and one word per status, so that colour is never the only carrier.
+#: A sign per status, so that colour is never the only carrier.
 STATUS_SIGN = {
-    Status.PASSED: "\N{CHECK MARK}",
-    Status.FAILED: "\N{BALLOT X}",
-    Status.INCONCLUSIVE: "?",
-    Status.DEFERRED: "\N{HORIZONTAL ELLIPSIS}",
-    Status.ERROR: "!",
+    StageStatus.PASSED: "\N{CHECK MARK}",
+    StageStatus.FAILED: "\N{BALLOT X}",
+    StageStatus.INCONCLUSIVE: "?",
+    StageStatus.SKIPPED: "\N{HORIZONTAL ELLIPSIS}",
+    StageStatus.ERROR: "!",
 }
 STATUS_WORD = {
-    Status.PASSED: "held",
-    Status.FAILED: "fell short",
-    Status.INCONCLUSIVE: "inconclusive",
-    Status.DEFERRED: "deferred",
-    Status.ERROR: "broke off",
-}
-STAGE_TITLE = {
-    "source": "Source",
-    "codec": "Codec",
-    "ops": "Operations",
-    "placement": "Placement",
-    "device": "Whole model",
-    "memory": "Memory",
-    "needle": "Needle",
-    "quality": "Fidelity",
-    "speed": "Speed",
-    "plan": "Memory plan",
+    StageStatus.PASSED: "passed",
+    StageStatus.FAILED: "failed",
+    StageStatus.INCONCLUSIVE: "inconclusive",
+    StageStatus.SKIPPED: "skipped",
+    StageStatus.ERROR: "error",
 }
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
+def stage_title(name: str) -> str:
+    """Return the name of a stage as a heading."""
+    return line(name)[:1].upper() + line(name)[1:]
+
+
 def known(value: float | None) -> bool:
-    """Whether there is a finite figure to print."""
+    """Return whether the value is a finite number."""
     return value is not None and math.isfinite(value)
 
 
@@ -56,21 +50,21 @@ def plural(number: int, word: str, many: str = "") -> str:
 
 
 def percent(share: float | None, digits: int = 0) -> str:
-    """`89 %`. What is not quite all or not quite nothing is never rounded to it."""
+    """`89%`. Never rounded to 0 or 100 unless it is exactly that."""
     if share is None or not math.isfinite(share):
         return NONE
     text = f"{100 * share:.{digits}f}"
     while digits < 3 and ((float(text) >= 100 and share < 1) or (float(text) <= 0 and share > 0)):
         digits += 1
         text = f"{100 * share:.{digits}f}"
-    return f"{text} %"
+    return f"{text}%"
 
 
 def percent_range(interval: Interval | None) -> str:
-    """`72 to 96 %`."""
+    """`72 to 96%`."""
     if interval is None or not (known(interval.low) and known(interval.high)):
         return NONE
-    return f"{100 * interval.low:.0f} to {100 * interval.high:.0f} %"
+    return f"{100 * interval.low:.0f} to {100 * interval.high:.0f}%"
 
 
 def size(number: float | None) -> str:
@@ -86,7 +80,7 @@ def size(number: float | None) -> str:
 
 
 def memory(number: int) -> str:
-    """`16 GiB`, `1.15 GiB`, `323 MiB`: two budgets that differ a little look different."""
+    """`16 GiB`, `1.15 GiB`, `323 MiB`: three digits, so that similar budgets differ."""
     value, unit = float(number), _UNITS[0]
     for unit in _UNITS:
         if value < 1024 or unit == _UNITS[-1]:
@@ -96,7 +90,7 @@ def memory(number: int) -> str:
 
 
 def figure(value: float | None, digits: int = 3) -> str:
-    """A positive figure to `digits` significant digits without an exponent: `0.0044`, `0.280`, `12.3`, `1,556`."""
+    """Significant digits without an exponent: `0.0044`, `0.280`, `12.3`, `1,556`."""
     if value is None or not math.isfinite(value):
         return NONE
     if value == 0:
@@ -108,12 +102,12 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def scientific(value: float | None) -> str:
-    """`2.4e-07`: errors of single ops, which differ by orders of magnitude."""
+    """`2.4e-07`: for errors, which differ by orders of magnitude."""
     return NONE if value is None or not math.isfinite(value) else f"{value:.1e}"
 
 
 def kl(value: float | None) -> str:
-    """A KL divergence: two significant digits below 0.1, three above; a negative estimate is noise around zero."""
+    """A KL divergence: two significant digits below 0.1, three above. Noise can make it negative."""
     return figure(value, 2 if value is not None and math.isfinite(value) and abs(value) < 0.1 else 3)
 
 
@@ -157,8 +151,17 @@ def duration(seconds: float | None) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
+def time(stamp: str) -> str:
+    """`2026-12-01 02:23 UTC` for an ISO 8601 time stamp; any other text unchanged."""
+    try:
+        moment = datetime.fromisoformat(stamp)
+    except ValueError:
+        return stamp
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if moment.tzinfo else stamp
+
+
 def sentence(text: str) -> str:
-    """The text with a capital at its beginning, unless it begins with a name such as `tq3_0/q8_0`."""
+    """Capitalize the first letter, unless the text begins with a name such as `tq3_0/q8_0`."""
     first = text.split(" ", 1)[0]
     return text[:1].upper() + text[1:] if first.strip(",.:;").isalpha() else text
 
@@ -172,13 +175,13 @@ def listing(items: Iterable[str], last: str = "and") -> str:
 
 
 def ending(text: str) -> str:
-    """The text, ended by exactly one full stop or what stands for it."""
+    """End the text with a full stop, unless it ends with punctuation."""
     text = text.strip()
     return text if not text or text[-1] in ".!?:" else f"{text}."
 
 
 def visible(text: str) -> str:
-    """The text with everything invisible or directional made visible: control codes, overrides, surrogates."""
+    """Replace control codes, bidirectional overrides and other invisible characters by their code points."""
     return "".join(map(_visible, text.replace("\r\n", "\n")))
 
 
@@ -192,6 +195,6 @@ def _visible(char: str) -> str:
 
 
 def line(text: str, limit: int = 0) -> str:
-    """`visible` on one line, cut after `limit` characters if a limit is given."""
+    """Like `visible`, on one line, and at most `limit` characters long if a limit is given."""
     flat = " ".join(visible(text).split())
     return flat if not limit or len(flat) <= limit else f"{flat[: limit - 1]}\N{HORIZONTAL ELLIPSIS}"

@@ -1,4 +1,4 @@
-"""The series as commits: one `git am` with zero fuzz, prepared aside, moved into the checkout when all of it fits."""
+"""Apply the series as commits: one `git am` with zero fuzz in a temporary worktree, then move the checkout there."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from tqforge.adapters import fs, proc
 from tqforge.adapters.git import Repository, remove_stale_lock
 from tqforge.core.values import AppliedPatch
-from tqforge.errors import CheckoutError, PatchError
-from tqforge.series.failures import Failure, classify
+from tqforge.errors import CheckoutError
+from tqforge.series.failures import ApplyError, ApplyFailure, classify
 from tqforge.series.series import Patch, Series
 
 BRANCH = "series"
@@ -25,9 +25,9 @@ _SHOWN = 8
 
 @dataclass(frozen=True)
 class Stamp:
-    """What the checkout was brought to; the fast path compares it with the input."""
+    """The state of the checkout after the last apply; compared with the input to skip work."""
 
-    source: str  # as it was asked for
+    source: str  # the --source option
     base_commit: str
     series_sha256: str
     head: str
@@ -40,7 +40,7 @@ def _private(repository: Repository) -> Path:
 
 
 def read_stamp(repository: Repository) -> Stamp | None:
-    """The stamp of a checkout; None when there is none or it cannot be read."""
+    """Return the stamp of a checkout; None when it is missing or unreadable."""
     try:
         raw = json.loads((_private(repository) / _STAMP).read_text(encoding="utf-8"))
         patches = tuple(AppliedPatch(**item) for item in raw.pop("patches"))
@@ -54,19 +54,19 @@ def write_stamp(repository: Repository, stamp: Stamp) -> None:
 
 
 @contextmanager
-def aside(repository: Repository, name: str, commit: str) -> Iterator[Repository]:
-    """A throwaway work tree at a commit. Its index is full but its files are written only as git needs them."""
+def temporary_worktree(repository: Repository, name: str, commit: str) -> Iterator[Repository]:
+    """Check out a commit in a worktree that is removed afterwards. Files are written only as git needs them."""
     path = _private(repository) / f".{name}.part"
-    remove_aside(repository, path)
-    work = add_aside(repository, path, commit)
+    remove_worktree(repository, path)
+    work = add_worktree(repository, path, commit)
     try:
         yield work
     finally:
-        remove_aside(repository, path)
+        remove_worktree(repository, path)
 
 
-def add_aside(repository: Repository, path: Path, commit: str) -> Repository:
-    """A linked work tree without files; git takes them from the index when a patch touches them."""
+def add_worktree(repository: Repository, path: Path, commit: str) -> Repository:
+    """Add a linked worktree with a full index but no files; git writes them when a patch touches them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with fs.disk_errors(path):
         repository.git("worktree", "add", "--quiet", "--detach", "--no-checkout", path, commit)
@@ -75,15 +75,15 @@ def add_aside(repository: Repository, path: Path, commit: str) -> Repository:
     return work
 
 
-def remove_aside(repository: Repository, path: Path) -> None:
-    """Remove a linked work tree and what git remembers of it, whatever state a killed run left it in."""
+def remove_worktree(repository: Repository, path: Path) -> None:
+    """Remove a linked worktree and git's record of it, even after an interrupted run."""
     if path.exists():
         shutil.rmtree(path)
     repository.git("worktree", "prune", "--expire=now")
 
 
 def commit_series(repository: Repository, work: Repository, series: Series) -> tuple[AppliedPatch, ...]:
-    """Apply a series in a work tree that stands at its base, each patch one commit. Raises PatchError."""
+    """Apply a series in a worktree at its base, one commit per patch. Raises ApplyError."""
     if not series.patches:
         return ()
     start = work.resolve("HEAD")
@@ -91,7 +91,8 @@ def commit_series(repository: Repository, work: Repository, series: Series) -> t
     commits = work.commits(start, "HEAD")
     if not done.ok or len(commits) != len(series.patches):
         patch = series.patches[min(len(commits), len(series.patches) - 1)]
-        raise failed(explain(work, patch, done), series)
+        head = commits[-1] if commits else start
+        raise ApplyError(explain(work, patch, done), patch, base_commit=start, head=head)
     return tuple(_applied(repository, patch, commit) for patch, commit in zip(series.patches, commits, strict=True))
 
 
@@ -105,47 +106,38 @@ def _applied(repository: Repository, patch: Patch, commit: str) -> AppliedPatch:
     )
 
 
-def explain(work: Repository, patch: Patch, done: proc.Completed) -> Failure:
-    """The class of a failure, from git's words and a reverse probe against the index."""
+def explain(work: Repository, patch: Patch, done: proc.Completed) -> ApplyFailure:
+    """Classify a failure from git's messages and from whether the patch applies in reverse."""
     reverse = work.git("apply", "--check", "--cached", "--reverse", "--", patch.path, check=False)
     return classify(patch.name, patch.data, done.stdout + done.stderr, reverses=reverse.ok)
 
 
-def failed(failure: Failure, series: Series) -> PatchError:
-    return PatchError(
-        f"{failure.sentence()}.",
-        where=str(series.folder / failure.patch),
-        remedy="Nothing was changed. Run `tqforge patch apply` to resolve it step by step.",
-    )
-
-
 def require_untouched(repository: Repository, known: Sequence[str]) -> None:
-    """Refuse a checkout that holds work of the user: changed files, or commits that tqforge did not make.
+    """Refuse a checkout with work of the user: changed files, or commits that tqforge did not make.
 
-    `known` are the commits tqforge may leave behind. What a killed move left is tqforge's own and is repaired.
+    `known` are the commits that tqforge itself may have left there. An interrupted move is repaired, not refused.
     """
-    if (_private(repository) / _MOVING).exists() or not repository.resolve("HEAD"):
+    if interrupted(repository) or not (head := repository.resolve("HEAD")):
         return
     if changes := repository.changes():
         more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
         raise CheckoutError(
             f"The checkout has changes: {', '.join(line[3:] for line in changes[:_SHOWN])}{more}.",
             where=str(repository.path),
-            remedy="Make a patch of them with `tqforge patch new`, "
-            "or throw them away with `tqforge patch apply --discard`.",
+            remedy="Create a patch from them with `tqforge patch new`, or discard them with "
+            "`tqforge patch apply --discard`.",
         )
-    head = repository.resolve("HEAD")
     if head not in known and repository.tree(head) not in {repository.tree(commit) for commit in known if commit}:
         raise CheckoutError(
-            f"The checkout stands at {head[:12]}, which tqforge did not make.",
+            f"The checkout is at {head[:12]}, a commit that tqforge did not make.",
             where=str(repository.path),
-            remedy="Turn your commits into patches with `tqforge patch refresh`, "
-            "or leave them with `tqforge patch apply --discard`.",
+            remedy="Turn your commits into patches with `tqforge patch export`, or discard them with "
+            "`tqforge patch apply --discard`.",
         )
 
 
 def move(repository: Repository, commit: str) -> None:
-    """Bring the checkout to a commit. Killed halfway, the next run sees the mark and does it again."""
+    """Move the checkout to a commit. After an interruption the next run finds the mark and repeats the move."""
     mark = _private(repository) / _MOVING
     fs.write_text(mark, commit + "\n")
     with fs.disk_errors(repository.path):
@@ -158,5 +150,5 @@ def move(repository: Repository, commit: str) -> None:
 
 
 def interrupted(repository: Repository) -> bool:
-    """Whether a move was killed halfway."""
+    """Return whether a move was interrupted."""
     return (_private(repository) / _MOVING).exists()

@@ -1,6 +1,7 @@
-"""`third_party/tqforge.lock`: per base the tree, and per patch its sha256, its patch-id and the tree after it.
+"""Read, write and check `third_party/tqforge.lock`.
 
-Written by `tqforge patch export` and `refresh`, never by hand. It makes "the same source" provable without a build.
+The lock records for each base its tree, and for each patch its sha256, its patch id and the tree after it. It is
+written by `tqforge patch export`, never by hand, and shows without a build that two machines have the same source.
 """
 
 from __future__ import annotations
@@ -26,22 +27,27 @@ _HEAD = "# Written by `tqforge patch export`. Do not edit.\nschema = 1\n"
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """Where the series of a base lies, and the lock it is held to."""
+class SeriesPaths:
+    """The folder of a series and its lock file."""
 
     folder: Path
     lock: Path
 
     @classmethod
-    def of(cls, base: str, folder: Path | None = None) -> Shelf:
-        """The shelf that travels with tqforge; or a folder of the user's own, with its lock inside."""
+    def of(cls, base: str, folder: Path | None = None) -> SeriesPaths:
+        """Return the series that ships with tqforge, or a folder of the user's own with its lock inside."""
         if folder:
             return cls(folder, folder / FILENAME)
         return cls(resources.patches_dir(base), resources.third_party() / FILENAME)
 
+    @property
+    def installed(self) -> bool:
+        """Whether the series lies inside an installed package."""
+        return self.folder.parent.parent.name == "_data"
+
 
 class LockedPatch(Entry):
-    """What one patch must give."""
+    """The expected result of one patch."""
 
     name: str
     sha256: Hex64
@@ -50,7 +56,7 @@ class LockedPatch(Entry):
 
 
 class LockedBase(Entry):
-    """What a base and its series must give."""
+    """The expected trees of a base and its series."""
 
     tree: Hex40
     final: Hex40
@@ -58,23 +64,23 @@ class LockedBase(Entry):
 
 
 class Lock(Entry):
-    """The whole file."""
+    """The lock file."""
 
     schema_: Literal[1]
     bases: dict[str, LockedBase] = Field(default_factory=dict)
 
 
 def read(path: Path) -> Lock:
-    """The lock; an empty one when the file does not exist. Raises ConfigError."""
+    """Read the lock; an empty one when the file does not exist. Raises ConfigError."""
     text = None if path.exists() else _HEAD
     return toml_file.read(path, Lock, "The lock", remedy=_REWRITE, text=text)
 
 
-_REWRITE = "Restore the file, or write it anew with `tqforge patch apply --write-lock`."
+_REWRITE = "Restore the file, or regenerate it with `tqforge patch apply --write-lock`."
 
 
 def render(lock: Lock) -> str:
-    """The text of a lock, always the same for the same content."""
+    """Return the text of a lock; the same content gives the same bytes."""
     text = _HEAD
     for name, base in sorted(lock.bases.items()):
         text += f'\n[bases.{name}]\ntree = "{base.tree}"\nfinal = "{base.final}"\n'
@@ -85,7 +91,7 @@ def render(lock: Lock) -> str:
 
 
 def record(path: Path, base: str, tree: str, patches: Sequence[AppliedPatch]) -> bool:
-    """Write what was applied as the lock of a base; returns whether the file changed."""
+    """Write the applied patches as the lock entry of a base; return whether the file changed."""
     entries = tuple(
         LockedPatch(name=patch.name, sha256=patch.sha256, patch_id=patch.patch_id, tree=patch.tree) for patch in patches
     )
@@ -99,7 +105,7 @@ def record(path: Path, base: str, tree: str, patches: Sequence[AppliedPatch]) ->
 
 
 def check_series(entry: LockedBase, series: Series, where: Path) -> None:
-    """The files on disk must be the locked ones, in the locked order. Raises ConfigError."""
+    """Check that the files on disk are the locked ones, in the locked order. Raises ConfigError."""
     locked = [(patch.name, patch.sha256) for patch in entry.patches]
     present = [(patch.name, patch.sha256) for patch in series.patches]
     if locked == present:
@@ -107,17 +113,23 @@ def check_series(entry: LockedBase, series: Series, where: Path) -> None:
     wanted = dict(locked)
     names = [name for name, _ in present]
     if names != [name for name, _ in locked]:
-        what = "The series and the lock name different patches, or in another order."
+        what = "The series and the lock list different patches, or the same patches in another order."
     else:
         changed = [name for name, digest in present if wanted[name] != digest]
-        what = f"The lock does not belong to {', '.join(changed)}."
+        what = f"The lock entry of {', '.join(changed)} is out of date."
     raise ConfigError(
         what, where=str(where), remedy="Restore the files, or accept them with `tqforge patch apply --write-lock`."
     )
 
 
-def check_trees(entry: LockedBase, patches: Sequence[AppliedPatch], where: Path) -> None:
-    """What was applied must give the locked trees. Raises IntegrityError that names the first difference."""
+def check_trees(entry: LockedBase, tree: str, patches: Sequence[AppliedPatch], where: Path) -> None:
+    """Check that a base and its patches give the locked trees. Raises IntegrityError for the first difference."""
+    if entry.tree != tree:
+        raise IntegrityError(
+            f"The lock was written for a base with tree {entry.tree}, this base has {tree}.",
+            where=str(where),
+            remedy="If the base was changed on purpose, run `tqforge patch apply --write-lock`.",
+        )
     for locked, applied in zip(entry.patches, patches, strict=True):
         if (locked.tree, locked.patch_id) != (applied.tree, applied.patch_id):
             raise IntegrityError(

@@ -1,10 +1,10 @@
-"""One patch file in mail format: parse and write, without git. `write(parse(text)) == text` for a canonical file."""
+"""Parse a patch file in mail format, without git."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$")
@@ -15,7 +15,7 @@ _SEPARATOR = "---"
 
 
 class PatchFormatError(ValueError):
-    """The text is not a well-formed patch; `line` is where."""
+    """The text is not a well-formed patch; `line` is the place."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(f"line {line}: {message}")
@@ -34,18 +34,13 @@ class Hunk:
     lines: tuple[str, ...]
 
     def changed(self, sign: str) -> list[str]:
-        """The lines that the hunk adds (`+`) or removes (`-`), without their sign."""
+        """Return the lines that the hunk adds (`+`) or removes (`-`), without the sign."""
         return [line[1:] for line in self.lines if line.startswith(sign)]
-
-    def header(self) -> str:
-        return (
-            f"@@ -{_range(self.old_start, self.old_count)} +{_range(self.new_start, self.new_count)} @@{self.section}"
-        )
 
 
 @dataclass(frozen=True)
 class FileDiff:
-    """The change of one file. `head` holds the lines from `diff --git` up to the first hunk."""
+    """The change of one file. `head` holds the lines from `diff --git` to the first hunk."""
 
     head: tuple[str, ...]
     hunks: tuple[Hunk, ...] = ()
@@ -82,17 +77,10 @@ class FileDiff:
     def mode_change(self) -> bool:
         return _has(self.head, "old mode ")
 
-    @property
-    def index(self) -> tuple[str, str] | None:
-        """The blob ids before and after."""
-        found = _path(self.head, "index ")
-        old, dots, new = found.split(" ")[0].partition("..")
-        return (old, new) if dots else None
-
 
 @dataclass(frozen=True)
 class PatchFile:
-    """A parsed patch. `head` is all text before the first `diff --git` line, `tail` what follows the last hunk."""
+    """A parsed patch. `head` is all text before the first `diff --git` line, `tail` all after the last hunk."""
 
     head: tuple[str, ...]
     files: tuple[FileDiff, ...]
@@ -110,15 +98,11 @@ class PatchFile:
         return _trailers(self.body)
 
     def trailer(self, key: str) -> str:
-        """The value of a trailer, empty when it is not there."""
+        """Return the value of a trailer, empty without one."""
         return next((value for name, value in self.trailers if name == key), "")
 
     def paths(self) -> list[str]:
         return [diff.path for diff in self.files]
-
-
-def _range(start: int, count: int) -> str:
-    return str(start) if count == 1 else f"{start},{count}"
 
 
 def _has(lines: tuple[str, ...], prefix: str) -> bool:
@@ -156,7 +140,7 @@ def parse(text: str) -> PatchFile:
 
 
 def parse_diff(text: str) -> tuple[FileDiff, ...]:
-    """The files of a bare `git diff`. Raises PatchFormatError."""
+    """Parse the output of `git diff`. Raises PatchFormatError."""
     return _files(text.split("\n"), 0)[0]
 
 
@@ -168,23 +152,8 @@ def _files(lines: list[str], place: int) -> tuple[tuple[FileDiff, ...], int]:
     return tuple(files), place
 
 
-def write(patch: PatchFile) -> str:
-    """The text of a patch."""
-    return "".join(f"{line}\n" for line in _lines(patch))
-
-
-def _lines(patch: PatchFile) -> Iterator[str]:
-    yield from patch.head
-    for diff in patch.files:
-        yield from diff.head
-        for hunk in diff.hunks:
-            yield hunk.header()
-            yield from hunk.lines
-    yield from patch.tail
-
-
 def _message(head: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Mail headers (folded lines joined) and the commit message below them."""
+    """Return the mail headers (folded lines joined) and the commit message."""
     if not head or not head[0].startswith("From "):
         raise PatchFormatError("not in mail format: the first line is not 'From <id> <date>'", 1)
     headers: dict[str, str] = {}
@@ -243,7 +212,7 @@ def _hunk(lines: list[str], start: int) -> tuple[Hunk, int]:
 
 
 def net_lines(lines: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
-    """Removed and added lines of a diff; a line that is both cancels out, blank lines do not count."""
+    """Count the removed and the added lines of a diff; moved lines cancel out, blank lines do not count."""
     lines = list(lines)
     removed = Counter(line[1:].rstrip("\r") for line in lines if line.startswith("-") and not line.startswith("--- "))
     added = Counter(line[1:].rstrip("\r") for line in lines if line.startswith("+") and not line.startswith("+++ "))

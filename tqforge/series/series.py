@@ -1,4 +1,4 @@
-"""The ordered patches of a base: `patches/<base>/series` names the files."""
+"""Read the ordered patches of a base; the file `patches/<base>/series` lists them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ SERIES = "series"
 SUFFIX = ".patch"
 
 
+def title_of(name: str) -> str:
+    """Return the name of a patch without the suffix of its file."""
+    return name.removesuffix(SUFFIX)
+
+
 @dataclass(frozen=True)
 class Patch:
-    """One patch file as it lies on disk."""
+    """One patch file on disk."""
 
     name: str
     path: Path
@@ -26,13 +31,13 @@ class Patch:
 
     @property
     def text(self) -> str:
-        """The content; bytes that are not UTF-8 survive a round trip."""
+        """The content as text; bytes that are not UTF-8 survive a round trip."""
         return self.data.decode("utf-8", "surrogateescape")
 
     @property
     def title(self) -> str:
-        """The name without its suffix, as `Patch-Name:` gives it."""
-        return self.name.removesuffix(SUFFIX)
+        """The name without its suffix, as in the `Patch-Name:` trailer."""
+        return title_of(self.name)
 
 
 @dataclass(frozen=True)
@@ -44,33 +49,24 @@ class Series:
 
     @property
     def sha256(self) -> str:
-        """One hash over names, order and content."""
+        """A hash of the names, the order and the content."""
         lines = "".join(f"{patch.sha256}  {patch.name}\n" for patch in self.patches)
         return hashlib.sha256(lines.encode()).hexdigest()
 
     def find(self, title: str) -> Patch:
-        """The patch of that name, with or without suffix. Raises ConfigError."""
-        wanted = title.removesuffix(SUFFIX)
+        """Return the patch of that name, with or without suffix. Raises ConfigError."""
+        wanted = title_of(title)
         for patch in self.patches:
             if patch.title == wanted:
                 return patch
         known = ", ".join(patch.title for patch in self.patches) or "none"
         raise ConfigError(
-            f"There is no patch '{wanted}' in the series.", where=str(self.folder), remedy=f"It has: {known}."
+            f"The series has no patch '{wanted}'.", where=str(self.folder), remedy=f"Its patches: {known}."
         )
-
-    def without(self, title: str) -> Series:
-        """The series with one patch left out."""
-        left = self.find(title)
-        return Series(self.folder, tuple(patch for patch in self.patches if patch is not left))
-
-    def prefix(self, count: int) -> Series:
-        """The first `count` patches."""
-        return Series(self.folder, self.patches[:count])
 
 
 def parse_names(text: str, where: str) -> list[str]:
-    """The file names of a `series` file: one per line, `#` begins a comment. Raises ConfigError."""
+    """Return the file names in a `series` file: one per line, `#` starts a comment. Raises ConfigError."""
     names: list[str] = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.partition("#")[0].strip()
@@ -78,7 +74,7 @@ def parse_names(text: str, where: str) -> list[str]:
             continue
         if not line.endswith(SUFFIX) or "/" in line or "\\" in line or line.startswith(".") or " " in line:
             raise ConfigError(
-                f"line {number}: '{line}' is not the name of a patch file.",
+                f"line {number}: '{line}' is not a patch file name.",
                 where=where,
                 remedy=f"Write <name>{SUFFIX}.",
             )
@@ -91,7 +87,7 @@ def parse_names(text: str, where: str) -> list[str]:
 
 
 def names(folder: Path) -> list[str]:
-    """The names that the `series` file of a folder lists; none when there is no such file."""
+    """Return the names listed in the `series` file of a folder; none without such a file."""
     listing = folder / SERIES
     if not listing.is_file():
         return []
@@ -102,7 +98,7 @@ def names(folder: Path) -> list[str]:
 
 
 def load(folder: Path) -> Series:
-    """Read a series and all its patches. Raises ConfigError."""
+    """Read a series with all its patches. Raises ConfigError."""
     patches = []
     for name in names(folder):
         path = folder / name

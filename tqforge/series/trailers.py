@@ -1,4 +1,4 @@
-"""The trailers every patch carries, and their grammar."""
+"""The trailers of a patch and their grammar."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ _TITLE = re.compile(r"^[a-z0-9][a-z0-9._-]*$")
 _STATUS = re.compile(r"^(Pending|Submitted|Merged|Inappropriate)(?: \[(.*)\])?$")
 _PROGRAM = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
 _SHELL = re.compile(r"[;&|<>`$\\\n]")
-METAL_HOST = "metal-host"
+METAL_EMULATOR = "metal-emulator"
 #: What the bracket of each status must hold; None where there is none.
 _BRACKET = {"Pending": None, "Submitted": "where", "Merged": "where", "Inappropriate": "why"}
 
 
 @dataclass(frozen=True)
 class Guard:
-    """A test that is red without the patch. `program` is a test of the build's bin folder, or `metal-host`."""
+    """A test that fails without the patch. `program` is a test in the build's bin folder, or `metal-emulator`."""
 
     program: str
     args: tuple[str, ...]
 
     @classmethod
     def parse(cls, text: str) -> Guard:
-        """`test-tq3_0 norm` or `metal-host flash-attn`. Raises ValueError with the reason."""
+        """Parse `test-tq3_0 norm` or `metal-emulator flash-attn`. Raises ValueError with the reason."""
         words = text.split()
         if not words:
             raise ValueError("it names no command")
         if _SHELL.search(text):
-            raise ValueError("it is run without a shell: no ; & | < > ` $ or backslash")
+            raise ValueError("it runs without a shell: no ; & | < > ` $ or backslash")
         if not _PROGRAM.match(words[0]):
             raise ValueError(f"'{words[0]}' is not the name of a test program")
-        if words[0] == METAL_HOST and len(words) < 2:
-            raise ValueError("metal-host wants the name of a suite")
+        if words[0] == METAL_EMULATOR and len(words) < 2:
+            raise ValueError("metal-emulator needs the name of a suite")
         return cls(words[0], tuple(words[1:]))
 
     @property
-    def on_metal_host(self) -> bool:
-        return self.program == METAL_HOST
+    def on_metal_emulator(self) -> bool:
+        return self.program == METAL_EMULATOR
 
     def __str__(self) -> str:
         return " ".join((self.program, *self.args))
@@ -47,14 +47,14 @@ class Guard:
 
 @dataclass(frozen=True)
 class Status:
-    """What became of a patch upstream."""
+    """The upstream status of a patch."""
 
     word: str
     about: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Status:
-        """`Pending`, `Submitted [where]`, `Merged [where]` or `Inappropriate [why]`. Raises ValueError."""
+        """Parse `Pending`, `Submitted [where]`, `Merged [where]` or `Inappropriate [why]`. Raises ValueError."""
         found = _STATUS.match(text)
         if not found:
             raise ValueError("use Pending, Submitted [where], Merged [where] or Inappropriate [why]")
@@ -68,21 +68,21 @@ class Status:
 
 
 def check_title(text: str) -> str:
-    """The name of a patch. Raises ValueError."""
+    """Check the name of a patch. Raises ValueError."""
     if not _TITLE.match(text):
-        raise ValueError("use small letters, digits, '-', '_' and '.', beginning with a letter or digit")
+        raise ValueError("use lower-case letters, digits, '-', '_' and '.', starting with a letter or digit")
     return text
 
 
 def check_why(text: str) -> str:
-    """The defect or the need in one sentence. Raises ValueError."""
+    """Check that the reason is a sentence. Raises ValueError."""
     if len(text.split()) < 3:
-        raise ValueError("say the defect or the need in one sentence")
+        raise ValueError("state the defect or the need in one sentence")
     return text
 
 
 def problems(trailers: list[tuple[str, str]], title: str) -> list[str]:
-    """What is wrong with the trailers of the patch `title`."""
+    """Return the problems of the trailers of the patch `title`."""
     found: list[str] = []
     values: dict[str, list[str]] = {}
     for key, value in trailers:
@@ -91,7 +91,7 @@ def problems(trailers: list[tuple[str, str]], title: str) -> list[str]:
         if key not in values:
             found.append(f"'{key}:' is missing")
         elif len(values[key]) > 1 and key != GUARD:
-            found.append(f"'{key}:' is there {len(values[key])} times")
+            found.append(f"'{key}:' occurs {len(values[key])} times")
     checks = {NAME: check_title, WHY: check_why, STATUS: Status.parse, GUARD: Guard.parse}
     for key, check in checks.items():
         for value in values.get(key, []):
@@ -100,12 +100,12 @@ def problems(trailers: list[tuple[str, str]], title: str) -> list[str]:
             except ValueError as error:
                 found.append(f"'{key}: {value}': {error}")
     if values.get(NAME, [title])[0] != title:
-        found.append(f"'{NAME}: {values[NAME][0]}' does not agree with the file name {title}.patch")
+        found.append(f"'{NAME}: {values[NAME][0]}' does not match the file name {title}.patch")
     return found
 
 
 def message(subject: str, body: str, values: dict[str, str]) -> str:
-    """A commit message with its trailers, each on one line."""
+    """Return a commit message with its trailers, each on one line."""
     lines = "\n".join(f"{key}: {values[key]}" for key in ORDER)
     middle = f"{body.strip()}\n\n" if body.strip() else ""
     return f"{subject}\n\n{middle}{lines}\n"

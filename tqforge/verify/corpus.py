@@ -1,4 +1,4 @@
-"""The texts that ship with tqforge: one to hide needles in, another to measure quality on."""
+"""The texts of the package: one to hide needles in, one to measure quality on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib import resources
 
 @dataclass(frozen=True)
 class Text:
-    """A text of ours, by its name and its sha256."""
+    """A text of the package."""
 
     name: str
     content: str
@@ -20,7 +20,7 @@ class Text:
 
 
 def load(name: str) -> Text:
-    """`hay.txt` or `quality.txt`, from inside the package."""
+    """Load `hay.txt` or `quality.txt` from the package."""
     content = (resources.files("tqforge") / "_texts" / name).read_text(encoding="utf-8")
     return Text(name, content)
 
@@ -30,6 +30,6 @@ def hay() -> Text:
 
 
 def quality() -> Text:
-    """The text that quality is measured on, and the hay after it for long contexts."""
+    """Return the text for quality, followed by the needle text for long contexts."""
     first, then = load("quality.txt"), hay()
     return Text(f"{first.name} + {then.name}", f"{first.content}\n\n{then.content}")

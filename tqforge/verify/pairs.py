@@ -1,20 +1,17 @@
-"""Which pair fits which model: asked of the file and of the library's type table, before anything is loaded."""
+"""Check models, pairs and lengths against the model file and the library's types, before anything is loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
 from tqforge.adapters.gguf_io import ModelFacts
-from tqforge.core.values import Pair
+from tqforge.core.cache_types import CACHE_TYPES, UNQUANTIZED
+from tqforge.core.pair import Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, ModelError
-
-#: What llama.cpp takes for a cache, ours among them. A library knows many more types that weights are stored in.
-CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "iq4_nl", "q4_1", "q4_0", "tq3_0")
-_PLAIN = ("f32", "f16", "bf16")
 
 
 def check_model(facts: ModelFacts) -> None:
-    """Raises ModelError for a model that keeps no K and V per token."""
+    """Raise ModelError for a model without a K/V cache."""
     if facts.recurrent or not facts.heads:
         raise ModelError(
             f"The architecture '{facts.arch}' keeps a recurrent state, not K and V alone.",
@@ -44,7 +41,7 @@ def check_pair(pair: Pair, facts: ModelFacts, blocks: Mapping[str, int]) -> None
                 where=str(facts.path),
                 remedy=f"Choose from: {fitting or 'f16'}.",
             )
-    if facts.mla and any(name not in _PLAIN for name in (pair.k, pair.v)):
+    if facts.mla and any(name not in UNQUANTIZED for name in (pair.k, pair.v)):
         raise CacheTypeError(
             f"The model stores one latent vector instead of K and V (MLA); {pair} is not tested with it.",
             where=str(facts.path),
@@ -53,7 +50,7 @@ def check_pair(pair: Pair, facts: ModelFacts, blocks: Mapping[str, int]) -> None
 
 
 def check_lengths(lengths: Iterable[int], reserve: int, facts: ModelFacts) -> None:
-    """Raises ContextLengthError when a prompt and its answer are longer than what the model was trained for."""
+    """Raise ContextLengthError when a prompt and its answer exceed the trained context of the model."""
     for length in lengths:
         if length + reserve > facts.trained_context:
             raise ContextLengthError(
@@ -65,7 +62,7 @@ def check_lengths(lengths: Iterable[int], reserve: int, facts: ModelFacts) -> No
 
 
 def bits_per_value(pair: Pair, facts: ModelFacts, table: Mapping[str, tuple[int, int]]) -> float:
-    """Stored bits per cached value over K and V, from (block, bytes) by type name."""
+    """Return the stored bits per value over K and V, from (block, bytes) by type name."""
     k_block, k_bytes = table[pair.k]
     v_block, v_bytes = table[pair.v]
     values = facts.k_width + facts.v_width

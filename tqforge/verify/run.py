@@ -1,4 +1,4 @@
-"""The stages one after the other. Whatever a stage meets, the run ends with a whole report."""
+"""Run the stages one after the other. Whatever happens in a stage, the run ends with a complete report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import psutil
 
@@ -14,107 +15,88 @@ from tqforge import __version__
 from tqforge.adapters import toolchain
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.errors import TqforgeError
-from tqforge.report.judge.recommend import advise
-from tqforge.report.schema.report import (
-    CheckStage,
-    DeviceStage,
-    Failure,
-    Machine,
-    MemoryStage,
-    ModelKeys,
-    NeedleStage,
-    OpsStage,
-    PlanStage,
-    QualityStage,
-    Report,
-    RunSettings,
-    SpeedStage,
+from tqforge.report.judge.budget import advise
+from tqforge.report.render.sentences.reasons import reasons
+from tqforge.report.schema.base import ErrorRecord, StageStatus
+from tqforge.report.schema.provenance import Machine, ModelProvenance, RunSettings
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import (
     Stage,
-    Status,
 )
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify import registry
+from tqforge.verify.registry import BY_NAME, Record, StageSpec
+from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.settings import N_BATCH
-from tqforge.verify.stages import codec, memory, placement, plan, source
-from tqforge.verify.stages.device import stage as device
-from tqforge.verify.stages.needle import stage as needle
-from tqforge.verify.stages.ops import stage as ops
-from tqforge.verify.stages.quality import stage as quality
-from tqforge.verify.stages.speed import stage as speed
 
-#: One entry per stage, in the order they run: how it runs, and an empty record for when it could not.
-STAGES: dict[str, tuple[Callable[[Session], Stage], Callable[[Status], Stage]]] = {
-    "source": (source.run, lambda status: CheckStage(name="source", status=status)),
-    "codec": (codec.run, lambda status: CheckStage(name="codec", status=status)),
-    "ops": (ops.run, lambda status: OpsStage(status=status)),
-    "placement": (placement.run, lambda status: CheckStage(name="placement", status=status)),
-    "device": (device.run, lambda status: DeviceStage(status=status)),
-    "memory": (memory.run, lambda status: MemoryStage(status=status)),
-    "needle": (needle.run, lambda status: NeedleStage(status=status)),
-    "quality": (quality.run, lambda status: QualityStage(status=status)),
-    "plan": (plan.run, lambda status: PlanStage(status=status)),
-    "speed": (speed.run, lambda status: SpeedStage(status=status)),
-}
-_WORST_FIRST = (Status.ERROR, Status.FAILED, Status.INCONCLUSIVE)
+_WORST_FIRST = (StageStatus.ERROR, StageStatus.FAILED, StageStatus.INCONCLUSIVE)
 
 
 @dataclass
-class Outcome:
-    """The stages that ran, the first error, and whether the user broke off."""
+class RunResult:
+    """The stages that ran, the first error, and whether the user interrupted."""
 
     stages: list[Stage] = field(default_factory=list)
     error: TqforgeError | None = None
     interrupted: KeyboardInterrupt | None = None
 
 
-def run_stages(session: Session, after: Callable[[list[Stage]], object]) -> Outcome:
-    """Run the stages of the settings. `after` is called after each one with all that ran so far."""
-    outcome = Outcome()
+def run_stages(session: Session, after: Callable[[list[Stage]], object]) -> RunResult:
+    """Run the chosen stages. `after` is called after each one with all that ran so far."""
+    result = RunResult()
     for name in session.settings.stages:
-        if outcome.interrupted:
+        if result.interrupted:
             break
         session.out.step(f"stage {name}")
-        stage = _run_one(session, name, outcome)
-        outcome.stages.append(stage)
-        after(outcome.stages)
-    return outcome
+        result.stages.append(_run_one(session, BY_NAME[name], result))
+        after(result.stages)
+    return result
 
 
-def _run_one(session: Session, name: str, outcome: Outcome) -> Stage:
-    action, empty = STAGES[name]
-    latest: list[Stage] = []
-    session.on_partial(lambda stage: latest.__setitem__(slice(None), [stage]))
+def _run_one(session: Session, spec: StageSpec[Any], result: RunResult) -> Stage:
+    latest: list[Stage] = [spec.empty]
+    session.on_partial(lambda stage: latest.__setitem__(0, stage))
     started = time.monotonic()
     try:
-        stage = action(session)
-    except DeferredError as put_off:
-        stage = empty(Status.DEFERRED).model_copy(update={"reason": put_off.reason, "remedy": put_off.remedy})
+        stage: Stage = judged(spec, spec.run(session))
+    except SkippedError as skip:
+        stage = _changed(spec.empty, StageStatus.SKIPPED, skip.reason, skip.remedy)
     except TqforgeError as error:
-        outcome.error = outcome.error or error
-        failure = Failure(
-            kind=type(error).__name__, code=int(error.code), what=error.what, where=error.where, remedy=error.remedy
-        )
-        changes = {"status": Status.ERROR, "reason": error.what, "remedy": error.remedy, "error": failure}
-        stage = (latest[0] if latest else empty(Status.ERROR)).model_copy(update=changes)
+        result.error = result.error or error
+        stage = _changed(latest[0], StageStatus.ERROR, error.what, error.remedy, ErrorRecord.of(error))
     except KeyboardInterrupt as stop:
-        outcome.interrupted = stop
-        changes = {"status": Status.INCONCLUSIVE, "reason": "interrupted before its end"}
-        stage = (latest[0] if latest else empty(Status.INCONCLUSIVE)).model_copy(update=changes)
+        result.interrupted = stop
+        stage = _changed(latest[0], StageStatus.INCONCLUSIVE, "interrupted before its end")
     finally:
         session.on_partial(None)
     return stage.model_copy(update={"seconds": round(time.monotonic() - started, 2)})
 
 
-def status_of(stages: list[Stage]) -> Status:
-    """The worst that came out. What was put off never passes by itself: at least one stage must have."""
+def judged(spec: StageSpec[Any], stage: Record) -> Record:
+    """Set the status of a stage from its rows; a skipped stage stays skipped."""
+    if stage.status is StageStatus.SKIPPED:
+        return stage
+    verdict = spec.judge(stage)
+    return _changed(stage, verdict.status, reasons(verdict.reasons), stage.remedy)
+
+
+def _changed(
+    stage: Record, status: StageStatus, reason: str, remedy: str = "", error: ErrorRecord | None = None
+) -> Record:
+    changed = stage.model_copy(update={"status": status, "reason": reason, "remedy": remedy, "error": error})
+    return cast("Record", changed)  # mypy sees the union of all stages
+
+
+def status_of(stages: list[Stage]) -> StageStatus:
+    """Return the worst status. Skipped stages alone never pass."""
     seen = {stage.status for stage in stages}
     for status in _WORST_FIRST:
         if status in seen:
             return status
-    return Status.PASSED if Status.PASSED in seen else Status.DEFERRED
+    return StageStatus.PASSED if StageStatus.PASSED in seen else StageStatus.SKIPPED
 
 
 def report(session: Session, stages: list[Stage], *, command: tuple[str, ...], started: datetime) -> Report:
-    """Everything observed, with the keys it was observed under."""
+    """Return everything observed, with its provenance."""
     settings = session.settings
     made = Report(
         tqforge=__version__,
@@ -123,13 +105,14 @@ def report(session: Session, stages: list[Stage], *, command: tuple[str, ...], s
         seconds=round((datetime.now(UTC) - started).total_seconds(), 2),
         status=status_of(stages),
         profile=settings.profile,
-        pairs=tuple(str(pair) for pair in settings.with_control),
+        pairs=settings.with_control,
         seeds=settings.seeds,
         machine=machine(),
-        build=session.target.keys,
-        model=model_keys(session.facts, session.model_sha256),
+        build=session.target.provenance,
+        model=model_provenance(session.facts, session.model_sha256),
         settings=RunSettings(threads=settings.threads, n_batch=N_BATCH, gpu_layers=session.gpu_layers),
         asked=tuple(settings.stages),
+        not_asked=tuple(name for name in registry.NAMES if name not in settings.stages),
         stages=tuple(stages),
     )
     return advise(made)
@@ -147,8 +130,8 @@ def machine() -> Machine:
     )
 
 
-def model_keys(facts: ModelFacts, sha256: str) -> ModelKeys:
-    return ModelKeys(
+def model_provenance(facts: ModelFacts, sha256: str) -> ModelProvenance:
+    return ModelProvenance(
         name=facts.name,
         file=facts.path.name,
         sha256=sha256,

@@ -7,19 +7,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqforge.adapters.console import Meter, Output
+from tqforge.adapters.console import Output
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.api.messages import Reply, Request
 from tqforge.adapters.llama.api.model import ContextSpec, LoadModel, ModelReport, Tokenize
 from tqforge.adapters.llama.client import Child, Tick, search_path
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import BuildKeys, Stage
+from tqforge.core.pair import Pair
+from tqforge.core.reporter import Meter
+from tqforge.report.schema.provenance import BuildProvenance
+from tqforge.report.schema.stages import Stage
 from tqforge.verify.pairs import check_pair
-from tqforge.verify.programs import Workshop
+from tqforge.verify.programs import BuildPrograms
 from tqforge.verify.settings import N_BATCH, Settings
 
 
-class DeferredError(Exception):
+class SkippedError(Exception):
     """A stage cannot run here, for this reason; nothing is wrong."""
 
     def __init__(self, reason: str, remedy: str = "") -> None:
@@ -33,11 +35,11 @@ class Target:
 
     library: Path
     bindings: Path
-    keys: BuildKeys
+    provenance: BuildProvenance
     gpu: bool
     checkout: Path | None = None
     expected_tree: str | None = None
-    workshop: Workshop | None = None  # makes further parts of the build; None for a library given by its path
+    programs: BuildPrograms | None = None  # makes further parts of the build; None for a library given by its path
     compare_with: Path | None = None  # library folder of a second build that stage speed measures too
     cache_dir: Path | None = None  # folder where stage speed keeps snapshots of filled caches
 

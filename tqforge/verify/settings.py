@@ -1,4 +1,4 @@
-"""What a run measures: two profiles, and what the command line changes in them."""
+"""What a run measures: two profiles, and the changes that the command line makes."""
 
 from __future__ import annotations
 
@@ -7,28 +7,24 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import UsageError
 
 Profile = Literal["quick", "full", "custom"]
 
-STAGES = ("source", "codec", "ops", "placement", "device", "memory", "needle", "quality", "plan", "speed")
-#: Minutes by themselves: --full, --stage (speed: or `tqforge bench`).
-_LONG = ("ops", "placement", "device", "speed")
-CONTROL = Pair("f16", "f16")
 DEFAULT_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
-#: With stock's own type of nearly as many bits as q8_0/tq3_0.
+#: With q5_0, the stock type of nearly as many bits as q8_0/tq3_0.
 FULL_PAIRS = tuple(Pair.parse(name) for name in ("f16", "q8_0", "q5_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
 N_BATCH = 512
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Frozen plan of one run. Lengths are whole prompts in tokens, template and question included."""
+    """The plan of one run. Lengths are whole prompts in tokens, with template and question."""
 
     profile: Profile
     pairs: tuple[Pair, ...] = DEFAULT_PAIRS
-    stages: tuple[str, ...] = STAGES
+    stages: tuple[str, ...] = ()
     lengths: tuple[int, ...]
     depths: tuple[float, ...]
     seeds: tuple[int, ...]
@@ -47,7 +43,7 @@ class Settings:
     speed_prefill: int = 512
     speed_decode: int = 16
     speed_rounds: int = 5
-    speed_patience: float = 20.0  # seconds: a slower run is taken twice, however many rounds there are
+    speed_patience: float = 20.0  # seconds; slower runs are measured twice, however many rounds there are
     speed_llama_bench: bool = True
     ops_heads: tuple[int, ...] = ()  # head sizes of attention in stage ops; empty: all
     threads: int = 0
@@ -56,13 +52,12 @@ class Settings:
 
     @property
     def with_control(self) -> tuple[Pair, ...]:
-        """The pairs, f16 first: everything is judged against it."""
-        return (CONTROL, *(pair for pair in self.pairs if pair != CONTROL))
+        """Return the pairs with f16, the reference, first."""
+        return (F16, *(pair for pair in self.pairs if pair != F16))
 
 
 QUICK = Settings(
     profile="quick",
-    stages=tuple(name for name in STAGES if name not in _LONG),
     speed_depths=(0, 1024),
     speed_prefill=256,
     speed_decode=8,
@@ -94,22 +89,22 @@ FULL = Settings(
 
 
 def parse_pairs(text: str) -> tuple[Pair, ...]:
-    """`q8_0,q8_0/tq3_0`. Raises UsageError with the reason."""
+    """Parse `q8_0,q8_0/tq3_0`. Raises UsageError with the reason."""
     try:
         pairs = tuple(dict.fromkeys(Pair.parse(part) for part in _words(text)))
     except ValueError as error:
         raise UsageError(f"{error}.", remedy="Write --pairs f16,q8_0/tq3_0.") from error
     if not pairs:
-        raise UsageError("--pairs names no pair.", remedy="Write --pairs f16,q8_0/tq3_0.")
+        raise UsageError("--pairs is empty.", remedy="Write --pairs f16,q8_0/tq3_0.")
     return pairs
 
 
 def parse_lengths(text: str) -> tuple[int, ...]:
-    """`512,2k`."""
+    """Parse `512,2k`."""
     try:
         return tuple(sorted({_length(word) for word in _words(text)}))
     except ValueError as error:
-        raise UsageError(f"'{text}' are not prompt lengths.", remedy="Write --lengths 512,2048,4k.") from error
+        raise UsageError(f"Invalid prompt lengths: '{text}'.", remedy="Write --lengths 512,2048,4k.") from error
 
 
 def _length(word: str) -> int:
@@ -120,7 +115,7 @@ def _length(word: str) -> int:
 
 
 def parse_prefixes(text: str) -> tuple[int, ...]:
-    """`512,1536,4k`: far enough apart that no scored token lies in two of them."""
+    """Parse `512,1536,4k`, far enough apart that no scored token lies in two of them."""
     found = parse_lengths(text)
     apart = QUICK.quality_scored
     if any(after - before <= apart for before, after in pairwise(found)):
@@ -129,7 +124,7 @@ def parse_prefixes(text: str) -> tuple[int, ...]:
 
 
 def parse_fills(text: str) -> tuple[int, ...]:
-    """`0,2k,4096`: tokens in the cache before a rate is measured."""
+    """Parse `0,2k,4096`: tokens in the cache before a rate is measured."""
     return tuple(sorted({0 if word == "0" else parse_lengths(word)[0] for word in _words(text)}))
 
 
@@ -137,38 +132,36 @@ _UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
 
 def parse_size(text: str) -> int:
-    """`16GB`, `900 MB`, `1.5G`: powers of 1024, as memory is sold."""
+    """Parse `16GB`, `900 MB` or `1.5G`, in powers of 1024."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])i?B?\s*", text, re.I)
     if not match or not float(match[1]):
-        raise UsageError(f"'{text}' is no size of memory.", remedy="Write --budget 16GB, or --budget 900MB.")
+        raise UsageError(f"Invalid memory size: '{text}'.", remedy="Write --budget 16GB, or --budget 900MB.")
     return round(float(match[1]) * _UNITS[f"{match[2].upper()}B"])
 
 
 def parse_depths(text: str) -> tuple[float, ...]:
-    """`0.1,0.5` or `10%,50%`."""
+    """Parse `0.1,0.5` or `10%,50%`."""
     try:
         depths = {float(word.rstrip("%")) / (100 if word.endswith("%") else 1) for word in _words(text)}
     except ValueError as error:
-        raise UsageError(f"'{text}' are not depths.", remedy="Write --depths 0.1,0.5,0.9.") from error
+        raise UsageError(f"Invalid depths: '{text}'.", remedy="Write --depths 0.1,0.5,0.9.") from error
     if any(not 0 <= depth <= 1 for depth in depths):
-        raise UsageError("A depth lies between 0 (first) and 1 (last).", remedy="Write --depths 0.1,0.5,0.9.")
+        raise UsageError("Depths must be between 0 (first) and 1 (last).", remedy="Write --depths 0.1,0.5,0.9.")
     return tuple(sorted(depths))
-
-
-def choose_stages(names: list[str]) -> tuple[str, ...]:
-    """The named stages in their own order. Raises UsageError for an unknown one."""
-    unknown = [name for name in names if name not in STAGES]
-    if unknown:
-        raise UsageError(f"There is no stage '{unknown[0]}'.", remedy=f"Choose from: {', '.join(STAGES)}.")
-    return tuple(name for name in STAGES if name in names) or STAGES
 
 
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def customized(base: Settings, **changes: object) -> Settings:
-    """The profile with what the command line gave; a changed measurement is called custom."""
-    given = {key: value for key, value in changes.items() if value is not None}
-    measured = set(given) - {"threads", "gpu_layers", "stages", "pairs", "budgets", "plan_context"}
-    return replace(base, **({"profile": "custom"} if measured else {}), **given)  # type: ignore[arg-type]
+def labelled(profile: Settings, chosen: Settings) -> Settings:
+    """Call the profile custom if what is measured has changed; pairs, stages, budgets and threads do not count."""
+    free = replace(
+        chosen,
+        pairs=profile.pairs,
+        stages=profile.stages,
+        budgets=profile.budgets,
+        plan_context=profile.plan_context,
+        threads=profile.threads,
+    )
+    return chosen if free == profile else replace(chosen, profile="custom")

@@ -1,4 +1,4 @@
-"""Intervals. Pure functions of what was counted."""
+"""Statistics with intervals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from tqforge.report.schema.report import Interval
+from tqforge.report.schema.base import Interval
 
 Floats = NDArray[np.float64]
 _Z95 = 1.959963984540054
@@ -16,7 +16,7 @@ _RESAMPLES = 2000
 
 
 def wilson(hits: float, n: int) -> Interval | None:
-    """The 95 % Wilson interval of a rate; None without a trial."""
+    """Return the 95 % Wilson interval of a rate; None without a trial."""
     if n <= 0:
         return None
     rate, z2 = hits / n, _Z95 * _Z95
@@ -26,24 +26,24 @@ def wilson(hits: float, n: int) -> Interval | None:
 
 
 def mean(rows: Floats) -> Floats:
-    """Over the last axis."""
+    """Return the mean over the last axis."""
     return np.asarray(rows.mean(axis=-1))
 
 
 def percentile99(rows: Floats) -> Floats:
-    """The value that 99 % lie below, over the last axis."""
+    """Return the 99th percentile over the last axis."""
     return np.asarray(np.quantile(rows, 0.99, axis=-1))
 
 
 def growth(rows: Floats) -> Floats:
-    """exp of the mean over the last axis: of differences in surprise it is the ratio of two perplexities."""
+    """Return exp of the mean over the last axis: of differences in NLL that is the ratio of two perplexities."""
     return np.asarray(np.exp(rows.mean(axis=-1)))
 
 
 def block_bootstrap(
     values: Floats, block: int = 16, seed: int = 0, statistic: Callable[[Floats], Floats] = mean
 ) -> Interval:
-    """A statistic of a sequence, its 95 % interval from resampled runs: neighbouring tokens are not independent."""
+    """Return a statistic with its 95 % block bootstrap interval: neighbouring tokens are not independent."""
     n = len(values)
     if n == 0:
         raise ValueError("no values")
@@ -57,7 +57,7 @@ def block_bootstrap(
 
 
 def edit_distance(left: str, right: str) -> int:
-    """Levenshtein distance."""
+    """Return the Levenshtein distance."""
     row = list(range(len(right) + 1))
     for i, a in enumerate(left, 1):
         last, row[0] = row[0], i

@@ -3,7 +3,9 @@
 //   encode, encode-plain, encode-ref     values        -> blocks
 //   query                                values        -> blocks of the type that the query takes
 //   dot, dot-plain                       blocks, query -> one float per row
-//   mad, mad-plain                       blocks, weights (one per row), sum (n floats) -> the sum after all rows
+//   rows, rows-plain                     blocks        -> values, still rotated
+//   rotate, rotate-plain                 values        -> rotated values
+//   rotate-inv, rotate-inv-plain         rotated values -> values
 //
 // `-plain` is the C code of the same library. Inputs end where the next page cannot be read.
 
@@ -24,8 +26,12 @@ void quantize_row_tq3_0_generic(const float * x, void * y, int64_t k);
 void quantize_row_tq3_0_ref(const float * x, void * y, int64_t k);
 void ggml_vec_dot_tq3_0_q8_tq3(int n, float * s, size_t bs, const void * x, size_t bx, const void * y, size_t by, int nrc);
 void ggml_vec_dot_tq3_0_q8_tq3_generic(int n, float * s, size_t bs, const void * x, size_t bx, const void * y, size_t by, int nrc);
-void ggml_vec_mad_tq3_0(int n, int nr, float * y, const void * x, size_t bx, const float * v);
-void ggml_vec_mad_tq3_0_generic(int n, int nr, float * y, const void * x, size_t bx, const float * v);
+void dequantize_row_tq3_0_rot(const void * x, float * y, int64_t k);
+void dequantize_row_tq3_0_rot_generic(const void * x, float * y, int64_t k);
+void ggml_tq3_0_rotate(const float * x, float * y, int64_t k);
+void ggml_tq3_0_rotate_generic(const float * x, float * y, int64_t k);
+void ggml_tq3_0_rotate_inv(const float * x, float * y, int64_t k);
+void ggml_tq3_0_rotate_inv_generic(const float * x, float * y, int64_t k);
 }
 
 static void fail(const std::string & text) {
@@ -114,10 +120,18 @@ int main(int argc, char ** argv) {
             dot(n, &s, 0, in[0].data + i*size, 0, in[1].data + i*size_q, 0, 1);
             res.insert(res.end(), (char *) &s, (char *) (&s + 1));
         }
-    } else if (name == "mad" || name == "mad-plain") {
-        const auto mad = name == "mad" ? ggml_vec_mad_tq3_0 : ggml_vec_mad_tq3_0_generic;
-        mad(n, in[0].size/size, (float *) in[2].data, in[0].data, size, (const float *) in[1].data);
-        res.assign(in[2].data, in[2].data + in[2].size);
+    } else if (name == "rows" || name == "rows-plain") {
+        const auto rows = name == "rows" ? dequantize_row_tq3_0_rot : dequantize_row_tq3_0_rot_generic;
+        for (size_t i = 0; i < in[0].size/size; ++i) {
+            std::vector<float> y(n);
+            rows(in[0].data + i*size, y.data(), n);
+            res.insert(res.end(), (char *) y.data(), (char *) (y.data() + n));
+        }
+    } else if (name == "rotate" || name == "rotate-plain" || name == "rotate-inv" || name == "rotate-inv-plain") {
+        const auto rotate = name == "rotate" ? ggml_tq3_0_rotate : name == "rotate-plain" ? ggml_tq3_0_rotate_generic :
+            name == "rotate-inv" ? ggml_tq3_0_rotate_inv : ggml_tq3_0_rotate_inv_generic;
+        res.resize(in[0].size);
+        rotate((const float *) in[0].data, (float *) res.data(), in[0].size/sizeof(float));
     } else {
         fail("no function " + name);
     }

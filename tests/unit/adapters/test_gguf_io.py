@@ -9,7 +9,7 @@ import pytest
 
 from tqforge.adapters import gguf_io
 from tqforge.adapters.gguf_io import ModelFacts
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, ModelError
 from tqforge.verify.pairs import bits_per_value, check_lengths, check_model, check_pair
 from tqforge.verify.stages.needle import chat_template

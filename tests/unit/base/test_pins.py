@@ -6,7 +6,6 @@ import pytest
 
 from tqforge import resources
 from tqforge.base.pins import load_base, load_models
-from tqforge.core.values import Pair
 from tqforge.errors import ConfigError, UsageError
 
 
@@ -86,11 +85,3 @@ def test_the_good_manifest_is_good(tmp_path: Path) -> None:
     path = tmp_path / "bases.toml"
     path.write_text(GOOD, encoding="utf-8")
     assert load_base(path=path).archive.sha256 == "c" * 64
-
-
-def test_pairs() -> None:
-    assert str(Pair.parse("q8_0/tq3_0")) == "q8_0/tq3_0"
-    assert Pair.parse("tq3_0") == Pair("tq3_0", "tq3_0")
-    for bad in ("", "a/b/c", "/x"):
-        with pytest.raises(ValueError, match="K/V pair"):
-            Pair.parse(bad)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from codec_math import relative_error, unrotate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -21,7 +22,7 @@ def normal(count: int) -> tq3_0.Floats:
 
 def test_tables_are_the_published_ones() -> None:
     assert tq3_0.BLOCK_BYTES == 2 + 32 * 3 // 8
-    assert tq3_0.BITS == 3.5
+    assert 8 * tq3_0.BLOCK_BYTES / tq3_0.BLOCK == 3.5
     assert np.array_equal(tq3_0.CENTROIDS, -tq3_0.CENTROIDS[::-1])
     assert tq3_0.SIGNS[:8].tolist() == [1, -1, 1, -1, 1, 1, -1, 1]
 
@@ -45,7 +46,7 @@ def test_pack_and_unpack_are_inverse(codes: tq3_0.Codes) -> None:
 @given(BLOCKS)
 @settings(deadline=None)
 def test_rotation_is_orthonormal(rows: tq3_0.Floats) -> None:
-    back = tq3_0.unrotate(tq3_0.rotate(rows))
+    back = unrotate(tq3_0.rotate(rows))
     assert np.allclose(back, rows, atol=1e-5 * max(1.0, float(np.abs(rows).max())))
 
 
@@ -116,9 +117,7 @@ def test_the_first_variants_differ_in_the_scale_alone() -> None:
 
 def test_the_search_lowers_the_error_of_normal_blocks_by_a_sixth() -> None:
     rows = normal(20_000)
-    before, after = (
-        tq3_0.relative_error(rows, tq3_0.roundtrip(rows, variant)) for variant in (tq3_0.DEFINED, tq3_0.FINAL)
-    )
+    before, after = (relative_error(rows, tq3_0.roundtrip(rows, variant)) for variant in (tq3_0.DEFINED, tq3_0.FINAL))
     assert before == pytest.approx(0.0310, abs=2e-4)
     assert after == pytest.approx(0.0259, abs=2e-4)
 
@@ -130,11 +129,14 @@ def test_the_search_finds_the_best_of_its_scales() -> None:
 
     def angle(centroids: np.ndarray) -> np.ndarray:
         dot, square = (rotated * centroids).sum(axis=1), np.square(centroids).sum(axis=1)
-        return dot**2 / (square * np.square(rotated).sum(axis=1))
+        found: np.ndarray = dot**2 / (square * np.square(rotated).sum(axis=1))
+        return found
 
     def possible(scale: float) -> np.ndarray:  # values at a boundary may go to either side
         near = [rotated / (rms * scale * step)[:, None] for step in (1 - 1 / 1024, 1, 1 + 1 / 1024)]
-        return np.min([angle(tq3_0.CENTROIDS[tq3_0.code_of(rows.astype(np.float32))]) for rows in near], axis=0)
+        angles = [angle(tq3_0.CENTROIDS[tq3_0.code_of(rows.astype(np.float32))]) for rows in near]
+        found: np.ndarray = np.min(angles, axis=0)
+        return found
 
     found = angle(tq3_0.CENTROIDS[tq3_0.unpack(tq3_0.encode(rows)[:, 2:])])
     assert (found > np.max([possible(scale) for scale in tq3_0.SCALES], axis=0) - 3e-4).all()

@@ -216,7 +216,7 @@ def test_the_page_shows_every_claim_it_is_given_and_every_codec() -> None:
     assert "| `neutral-3.5` |" in text
     assert "refuted" in text
     assert "reproduced" in text
-    assert "| `tq3_0/tq3_0` | 3.50 | 0.2000" in text
+    assert "| tq3_0/tq3_0 | 3.50 | 0.2000" in text
     assert "## Model | A" in text
 
 

@@ -1,4 +1,4 @@
-"""What of the Metal host is built for a guard."""
+"""What of the Metal emulator is built for a guard."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 
 from tqforge.build.metal_emulator import Builder
 from tqforge.core.values import Tool, Tools
-from tqforge.proof.metal_guard import MetalHost, recipe
+from tqforge.proof.metal_guard import MetalEmulator, recipe
 from tqforge.series.trailers import Guard
 
-CPY = Guard.parse("metal-host ops -o CPY -p tq3_0")
-ATTENTION = Guard.parse("metal-host ops -o FLASH_ATTN_EXT -p hsk=64,hsv=64,nh=2,.*type_K=tq3_0")
+CPY = Guard.parse("metal-emulator ops -o CPY -p tq3_0")
+ATTENTION = Guard.parse("metal-emulator ops -o FLASH_ATTN_EXT -p hsk=64,hsv=64,nh=2,.*type_K=tq3_0")
 
 
 def test_rows_need_one_source() -> None:
     assert recipe(CPY).sources == ("quantize",)
-    assert recipe(CPY).targets == ("metal-host-check",)
+    assert recipe(CPY).targets == ("metal-emulator-check",)
     assert re.search(recipe(CPY).only["check"], "kernel_cpy_f32_tq3_0")
     assert not re.search(recipe(CPY).only["check"], "kernel_cpy_f32_q8_0")
-    assert recipe(Guard.parse("metal-host ops -o SET_ROWS -p type_dst=tq3_0")).only["check"] == ""
+    assert recipe(Guard.parse("metal-emulator ops -o SET_ROWS -p type_dst=tq3_0")).only["check"] == ""
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_attention_of_one_head_size(name: str, wanted: bool) -> None:
 
 
 def test_without_sizes_every_head_size_and_another_operation_everything() -> None:
-    every = recipe(Guard.parse("metal-host ops -o FLASH_ATTN_EXT -p tq3_0"))
+    every = recipe(Guard.parse("metal-emulator ops -o FLASH_ATTN_EXT -p tq3_0"))
     assert re.search(every.only["check"], "kernel_flash_attn_ext_f16_dk128_dv128")
-    everything = recipe(Guard.parse("metal-host ops -o MUL_MAT"))
+    everything = recipe(Guard.parse("metal-emulator ops -o MUL_MAT"))
     assert (everything.sources, everything.only["check"]) == ((), "")
 
 
-def test_the_version_of_the_host_follows_its_sources(tmp_path: Path) -> None:
+def test_the_version_of_the_emulator_follows_its_sources(tmp_path: Path) -> None:
     tool = Tool(name="x", path=Path("x"), version="1")
-    host = MetalHost(
+    emulator = MetalEmulator(
         builder=Builder(
             project=tmp_path,
             folder=tmp_path / "build",
@@ -62,10 +62,10 @@ def test_the_version_of_the_host_follows_its_sources(tmp_path: Path) -> None:
     )
     (tmp_path / "CMakeLists.txt").write_text("\n")
     (tmp_path / "a.cpp").write_text("int a;\n")
-    first = host.version
+    first = emulator.version
     (tmp_path / "README.md").write_text("words\n")
-    assert replace(host).version == first
+    assert replace(emulator).version == first
     (tmp_path / "a.cpp").write_text("int b;\n")
-    assert replace(host).version != first
+    assert replace(emulator).version != first
     (tmp_path / "CMakeLists.txt").unlink()
-    assert "no Metal host" in host.why_not(CPY)
+    assert "no Metal emulator" in emulator.why_not(CPY)

@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tqforge.report import fmt
-from tqforge.report.schema.report import Interval
+from tqforge.report.schema.base import Interval
 
 
 @pytest.mark.parametrize(
     ("share", "text"),
     [
-        (0.0, "0 %"),
-        (1.0, "100 %"),
-        (0.889, "89 %"),
-        (0.9996, "99.96 %"),
-        (0.0004, "0.04 %"),
+        (0.0, "0%"),
+        (1.0, "100%"),
+        (0.889, "89%"),
+        (0.9996, "99.96%"),
+        (0.0004, "0.04%"),
         (None, fmt.NONE),
         (math.nan, fmt.NONE),
     ],
@@ -113,3 +113,17 @@ def test_a_sentence_leaves_names_alone(text: str, seen: str) -> None:
 )
 def test_budgets_of_memory(number: int, text: str) -> None:
     assert fmt.memory(number) == text
+
+
+@pytest.mark.parametrize(
+    ("stamp", "text"),
+    [
+        ("2026-12-01T02:23:22+00:00", "2026-12-01 02:23 UTC"),
+        ("2026-12-01T02:23:22Z", "2026-12-01 02:23 UTC"),
+        ("2026-12-01T01:30:00+02:00", "2026-11-30 23:30 UTC"),
+        ("2026-12-01T02:23:22", "2026-12-01T02:23:22"),
+        ("yesterday", "yesterday"),
+    ],
+)
+def test_times_are_utc_or_left_alone(stamp: str, text: str) -> None:
+    assert fmt.time(stamp) == text

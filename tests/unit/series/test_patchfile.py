@@ -1,4 +1,4 @@
-"""The parser and the writer of patch files are inverse to each other; each malformed file has one message."""
+"""The parser loses nothing: what it read can be written again. Each malformed file has one message."""
 
 from __future__ import annotations
 
@@ -10,12 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tqforge import resources
-from tqforge.series.failures import Kind, broken_reason, classify
-from tqforge.series.patchfile import FileDiff, Hunk, PatchFile, PatchFormatError, parse, write
+from tqforge.series.failures import FailureKind, broken_reason, classify
+from tqforge.series.patchfile import FileDiff, Hunk, PatchFile, PatchFormatError, parse
 
 ID = "0" * 40
-TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\n", exclude_categories=("Cs",)), max_size=20)
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\n", exclude_categories=["Cs"]), max_size=20)
 WORD = st.text("abcdefgh_-", min_size=1, max_size=8)
+
+
+def write(patch: PatchFile) -> str:
+    """Return the text of a patch: the inverse of `parse`."""
+    lines = [*patch.head]
+    for diff in patch.files:
+        lines += diff.head
+        for hunk in diff.hunks:
+            old, new = extent(hunk.old_start, hunk.old_count), extent(hunk.new_start, hunk.new_count)
+            lines += [f"@@ -{old} +{new} @@{hunk.section}", *hunk.lines]
+    return "".join(f"{line}\n" for line in [*lines, *patch.tail])
+
+
+def extent(start: int, count: int) -> str:
+    return str(start) if count == 1 else f"{start},{count}"
 
 
 @st.composite
@@ -137,23 +152,22 @@ def test_what_a_patch_says() -> None:
     assert patch.trailers == [("Why", "it is needed"), ("Guard", "test-x")]
     assert patch.trailer("Missing") == ""
     assert patch.paths() == ["f.c"]
-    assert patch.files[0].index == (ID, "1" * 40)
     assert patch.files[0].hunks[0].changed("+") == ["b"]
 
 
 @pytest.mark.parametrize(
     ("said", "reverses", "kind", "file", "hunk"),
     [
-        ("error: patch failed: f.c:1\nerror: f.c: patch does not apply", False, Kind.CONFLICT, "f.c", 1),
-        ("error: patch failed: f.c:9\nerror: f.c: patch does not apply", False, Kind.CONFLICT, "f.c", 0),
-        ("error: f.c: does not exist in index", False, Kind.TARGET_DELETED, "f.c", 0),
-        ("error: f.c: already exists in index", False, Kind.CONFLICT, "f.c", 0),
-        ("error: patch failed: f.c:1", True, Kind.ALREADY_UPSTREAM, "f.c", 0),
-        ("fatal: something new", False, Kind.BROKEN, "", 0),
-        ("", False, Kind.BROKEN, "", 0),
+        ("error: patch failed: f.c:1\nerror: f.c: patch does not apply", False, FailureKind.CONFLICT, "f.c", 1),
+        ("error: patch failed: f.c:9\nerror: f.c: patch does not apply", False, FailureKind.CONFLICT, "f.c", 0),
+        ("error: f.c: does not exist in index", False, FailureKind.TARGET_DELETED, "f.c", 0),
+        ("error: f.c: already exists in index", False, FailureKind.CONFLICT, "f.c", 0),
+        ("error: patch failed: f.c:1", True, FailureKind.ALREADY_UPSTREAM, "f.c", 0),
+        ("fatal: something new", False, FailureKind.BROKEN, "", 0),
+        ("", False, FailureKind.BROKEN, "", 0),
     ],
 )
-def test_classes_of_failure(said: str, reverses: bool, kind: Kind, file: str, hunk: int) -> None:
+def test_classes_of_failure(said: str, reverses: bool, kind: FailureKind, file: str, hunk: int) -> None:
     failure = classify("x.patch", GOOD.encode(), said, reverses=reverses)
     assert (failure.kind, failure.file, failure.hunk) == (kind, file, hunk)
     assert failure.sentence().startswith(f"x.patch does not apply: {kind}")
@@ -163,7 +177,7 @@ def test_broken_files_have_a_reason() -> None:
     assert broken_reason(GOOD.encode()) == ""
     assert "CRLF" in broken_reason(GOOD.replace("\n", "\r\n").encode())
     assert broken_reason(GOOD.replace("\n d", "\n d\r").encode()) == ""  # a file of upstream with CRLF
-    assert classify("x.patch", b"", "", reverses=True).kind is Kind.BROKEN
+    assert classify("x.patch", b"", "", reverses=True).kind is FailureKind.BROKEN
 
 
 SHIPPED = sorted(resources.patches_dir("upstream").glob("*.patch"))

@@ -13,18 +13,18 @@ from tqforge.errors import ConfigError, IntegrityError
 from tqforge.pr import rules
 from tqforge.series import lock, series
 from tqforge.series.lint.subject import load_settings
-from tqforge.series.lock import LockedBase, LockedPatch, Shelf
+from tqforge.series.lock import LockedBase, LockedPatch, SeriesPaths
 
 ID, OTHER, SHA = "a" * 40, "b" * 40, "c" * 64
 
 INVALID_SERIES = {
     "a.patch\na.patch\n": "line 2: 'a.patch' is listed twice",
-    "# comment\n\nreadme.txt\n": "line 3: 'readme.txt' is not the name of a patch file",
-    "../a.patch\n": "is not the name of a patch file",
-    "sub/a.patch\n": "is not the name of a patch file",
-    ".hidden.patch\n": "is not the name of a patch file",
-    "a b.patch\n": "is not the name of a patch file",
-    "a\\b.patch\n": "is not the name of a patch file",
+    "# comment\n\nreadme.txt\n": "line 3: 'readme.txt' is not a patch file name",
+    "../a.patch\n": "is not a patch file name",
+    "sub/a.patch\n": "is not a patch file name",
+    ".hidden.patch\n": "is not a patch file name",
+    "a b.patch\n": "is not a patch file name",
+    "a\\b.patch\n": "is not a patch file name",
 }
 
 
@@ -49,8 +49,8 @@ def test_load(tmp_path: Path) -> None:
     (tmp_path / "b.patch").write_bytes(b"B")
     loaded = series.load(tmp_path)
     assert [patch.title for patch in loaded.patches] == ["a", "b"]
-    assert [patch.name for patch in loaded.without("a").patches] == ["b.patch"]
-    with pytest.raises(ConfigError, match="There is no patch 'c'"):
+    assert loaded.find("a.patch") is loaded.find("a") is loaded.patches[0]
+    with pytest.raises(ConfigError, match="has no patch 'c'"):
         loaded.find("c")
     (tmp_path / "series").write_text("b.patch\na.patch\n")
     assert series.load(tmp_path).sha256 != loaded.sha256
@@ -102,20 +102,23 @@ def test_what_the_lock_holds_a_series_to(tmp_path: Path) -> None:
     for patches, message in (
         (good[:1], "different patches"),
         (good[::-1], "another order"),
-        ((good[0], good[1].model_copy(update={"sha256": SHA})), r"does not belong to b\.patch"),
+        ((good[0], good[1].model_copy(update={"sha256": SHA})), r"entry of b\.patch is out of date"),
     ):
         with pytest.raises(ConfigError, match=message):
             lock.check_series(LockedBase(tree=ID, final=ID, patches=patches), loaded, tmp_path)
     with pytest.raises(IntegrityError, match=rf"After b\.patch the tree is {OTHER}"):
         lock.check_trees(
-            LockedBase(tree=ID, final=ID, patches=good), [applied("a.patch"), applied("b.patch", OTHER)], tmp_path
+            LockedBase(tree=ID, final=ID, patches=good), ID, [applied("a.patch"), applied("b.patch", OTHER)], tmp_path
         )
+    with pytest.raises(IntegrityError, match=f"for a base with tree {ID}, this base has {OTHER}") as caught:
+        lock.check_trees(LockedBase(tree=ID, final=ID, patches=good), OTHER, [], tmp_path)
+    assert "--write-lock" in caught.value.remedy
 
 
 def test_the_shipped_lock_belongs_to_the_shipped_series() -> None:
-    shelf = Shelf.of("upstream")
-    entry = lock.read(shelf.lock).bases["upstream"]
-    lock.check_series(entry, series.load(shelf.folder), shelf.lock)
+    paths = SeriesPaths.of("upstream")
+    entry = lock.read(paths.lock).bases["upstream"]
+    lock.check_series(entry, series.load(paths.folder), paths.lock)
 
 
 @pytest.mark.parametrize("loader", [load_settings, rules.load, snapshots.pins])

@@ -1,4 +1,4 @@
-"""`tqforge patch apply`: the series as commits in the checkout; a patch that does not fit is parked and resolved."""
+"""`tqforge patch apply`: check out the base with the series; a patch that does not apply is resolved step by step."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from pathlib import Path
 from tqforge.adapters.git import Repository
 from tqforge.base import source
 from tqforge.base.pins import load_base
-from tqforge.commands.patch import export
 from tqforge.context import Context
-from tqforge.core.values import Base, Prepared
-from tqforge.errors import PatchError
-from tqforge.series import resolve, series
+from tqforge.core.values import Checkout
+from tqforge.series import export, resolve, series
 from tqforge.series.checkout import prepare
-from tqforge.series.failures import Failure
-from tqforge.series.lock import Shelf
+from tqforge.series.failures import ApplyError, broken_reason
+from tqforge.series.lock import SeriesPaths
 
 
 def run(
@@ -26,42 +24,37 @@ def run(
     discard: bool = False,
     write_lock: bool = False,
 ) -> int:
-    """Apply the series. Raises PatchError with the patch parked, and the three commands to go on."""
+    """Apply the series. Raises PatchError with the conflict set up in a worktree, and how to continue."""
     base = load_base(base_name)
-    shelf = Shelf.of(base.name, patches)
+    paths = SeriesPaths.of(base.name, patches)
+    repository = Repository(ctx.workspace.checkout(base.name))
     with ctx.workspace.lock("tqforge patch apply"):
         try:
-            ready = prepare(ctx, base, source=source, shelf=shelf, discard=discard, write_lock=write_lock)
-        except PatchError:
-            raise _parked(ctx, base, source, shelf) from None
-        resolve.abort(Repository(ready.checkout))
+            ready = prepare(
+                ctx.workspace, ctx.out, base, source=source, paths=paths, discard=discard, write_lock=write_lock
+            )
+        except ApplyError as error:
+            raise resolve.start(repository, error) from None
+        resolve.abort(repository)
     _show(ctx, ready)
     return 0
 
 
-def _parked(ctx: Context, base: Base, origin: str, shelf: Shelf) -> PatchError:
-    repository, base_commit = source.ensure_base(ctx, base, origin)
-    failure = resolve.start(repository, base_commit, series.load(shelf.folder))
-    assert failure is not None  # the same series failed a moment ago
-    return resolve.instructions(repository, failure, str(shelf.folder / failure.patch))
-
-
-def go_on(ctx: Context, *, base_name: str | None = None, patches: Path | None = None, skip: bool = False) -> int:
-    """After a person resolved the parked patch: apply the rest, then rewrite the patch files that changed."""
+def continue_(ctx: Context, *, base_name: str | None = None, patches: Path | None = None, skip: bool = False) -> int:
+    """Apply the rest after a conflict was resolved, then rewrite the patch files that changed."""
     base = load_base(base_name)
-    shelf = Shelf.of(base.name, patches)
+    paths = SeriesPaths.of(base.name, patches)
     repository = Repository(ctx.workspace.checkout(base.name))
     with ctx.workspace.lock("tqforge patch apply --continue"):
-        failure: Failure | None = resolve.go_on(repository, series.load(shelf.folder), skip=skip)
-        if failure:
-            raise resolve.instructions(repository, failure, str(shelf.folder / failure.patch))
-        head, parked = resolve.finish(repository)
-        before = series.load(shelf.folder)
-        changed = export.write(repository, base, shelf, head, moved=False)
-        ready = prepare(ctx, base, shelf=shelf, write_lock=True)
+        before = series.load(paths.folder)
+        resolve.continue_(repository, before, skip=skip)
+        skipped = resolve.current(repository).skipped
+        head = resolve.resolved_head(repository)
+        changed = export.write(repository, base.tree, paths, head, keep_shifted=True)
+        ready = prepare(ctx.workspace, ctx.out, base, paths=paths, write_lock=True)
         resolve.abort(repository)
-    _warn_of_lost_lines(ctx, before, series.load(shelf.folder))
-    for name in parked.skipped:
+    _warn_of_lost_lines(ctx, before, series.load(paths.folder))
+    for name in skipped:
         ctx.out.say(f"  {name} was skipped and is no longer in the series")
     ctx.out.say(f"  rewritten: {', '.join(changed) or 'nothing'}")
     _show(ctx, ready)
@@ -69,34 +62,34 @@ def go_on(ctx: Context, *, base_name: str | None = None, patches: Path | None = 
 
 
 def _warn_of_lost_lines(ctx: Context, before: series.Series, after: series.Series) -> None:
-    """A resolution that removes more than the recorded patch did may have dropped upstream's lines."""
+    """Warn when a resolution removes more than the old patch did: it may have dropped upstream's lines."""
     old = {patch.name: patch for patch in before.patches}
     for patch in after.patches:
-        if patch.name in old and (lost := resolve.removed_beyond(old[patch.name].text, patch.text)):
+        if patch.name not in old or broken_reason(old[patch.name].data):
+            continue
+        if lost := resolve.removed_beyond(old[patch.name].text, patch.text):
             shown = "; ".join(repr(line.strip()) for line in lost[:3])
-            ctx.out.warn(
-                f"{patch.name} now removes {len(lost)} lines that it did not remove before: {shown}. Look at them."
-            )
+            ctx.out.warn(f"{patch.name} now removes {len(lost)} lines that it did not remove before: {shown}.")
 
 
 def abort(ctx: Context, *, base_name: str | None = None) -> int:
-    """Throw the parked work away. The checkout and the series are as they were."""
+    """Drop the conflict. The checkout and the series are as they were."""
     base = load_base(base_name)
     with ctx.workspace.lock("tqforge patch apply --abort"):
         there = resolve.abort(Repository(ctx.workspace.checkout(base.name)))
-    ctx.out.say("  the parked patch was thrown away" if there else "  nothing was parked")
+    ctx.out.say("  removed the conflict" if there else "  there was no conflict")
     ctx.out.document({"aborted": there})
     return 0
 
 
-def _show(ctx: Context, ready: Prepared) -> None:
+def _show(ctx: Context, ready: Checkout) -> None:
     lines = [f"{patch.tree[:12]}  {patch.name}" for patch in ready.patches]
     state = "unchanged" if ready.reused else "applied"
-    ctx.out.show("\n".join([f"{ready.base.tree[:12]}  base {ready.base.name}", *lines, f"{state}: {ready.checkout}"]))
+    ctx.out.show("\n".join([f"{ready.base.tree[:12]}  base {ready.base.name}", *lines, f"{state}: {ready.path}"]))
     ctx.out.document(
         {
             "base": ready.base.name,
-            "checkout": str(ready.checkout),
+            "checkout": str(ready.path),
             "base_commit": ready.base_commit,
             "head": ready.head,
             "tree": ready.tree,

@@ -1,4 +1,4 @@
-"""`tqforge patch drift`: what becomes of each patch on other states of llama.cpp. The user's files are only read."""
+"""`tqforge patch drift`: check whether the series applies to other llama.cpp versions; local folders are only read."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-
-from rich.table import Table
 
 from tqforge.adapters import fs
 from tqforge.base import snapshots, source
@@ -18,10 +16,10 @@ from tqforge.errors import ConfigError, ExitCode
 from tqforge.series import apply, series
 from tqforge.series.drift import markdown
 from tqforge.series.drift.markdown import Drift
-from tqforge.series.drift.outcomes import Result
+from tqforge.series.drift.outcomes import DriftResult
 from tqforge.series.drift.probe import Prober
 from tqforge.series.failures import broken_reason
-from tqforge.series.lock import Shelf
+from tqforge.series.lock import SeriesPaths
 
 
 def run(
@@ -32,10 +30,10 @@ def run(
     patches: Path | None = None,
     out: Path | None = None,
 ) -> int:
-    """Try the series on each target; 1 when a patch breaks on one of them."""
+    """Try the series on each target; return 1 when a patch breaks on one of them."""
     base = load_base(base_name)
     with ctx.workspace.lock("tqforge patch drift"):
-        drift = _probe(ctx, base, Shelf.of(base.name, patches), targets)
+        drift = _probe(ctx, base, SeriesPaths.of(base.name, patches), targets)
         folder = out or ctx.workspace.runs / "drift" / drift.series_sha256[:12]
         fs.write_text(folder / "drift.md", markdown.markdown(drift))
         fs.write_text(folder / "drift.json", json.dumps(markdown.document(drift), indent=2) + "\n")
@@ -45,16 +43,18 @@ def run(
     return int(ExitCode.CHECK_FAILED) if drift.breaking else 0
 
 
-def _probe(ctx: Context, base: Base, shelf: Shelf, targets: Sequence[str]) -> Drift:
-    chosen = series.load(shelf.folder)
+def _probe(ctx: Context, base: Base, paths: SeriesPaths, targets: Sequence[str]) -> Drift:
+    chosen = series.load(paths.folder)
     if not chosen.patches:
-        raise ConfigError("There is no patch to try.", where=str(shelf.folder))
-    repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
-    found = tuple(snapshots.import_snapshot(ctx, repository, base, target) for target in dict.fromkeys(targets))
-    with apply.aside(repository, "drift", commit) as work:
+        raise ConfigError("There is no patch to try.", where=str(paths.folder))
+    repository, commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
+    found = tuple(
+        snapshots.import_snapshot(ctx.workspace, ctx.out, repository, base, target) for target in dict.fromkeys(targets)
+    )
+    with apply.temporary_worktree(repository, "drift", commit) as work:
         whole = tuple(patch for patch in chosen.patches if not broken_reason(patch.data))
         applied = apply.commit_series(repository, work, series.Series(chosen.folder, whole))
-    results: dict[str, list[Result]] = {}
+    results: dict[str, list[DriftResult]] = {}
     place = {patch.title: number for number, patch in enumerate(chosen.patches)}
     total = float(len(found) * len(chosen.patches))
     with tempfile.TemporaryDirectory(prefix="tqforge-drift-") as scratch, ctx.out.meter("drift", total) as meter:
@@ -69,14 +69,18 @@ def _probe(ctx: Context, base: Base, shelf: Shelf, targets: Sequence[str]) -> Dr
 
 
 def _show(ctx: Context, drift: Drift) -> None:
-    table = Table(title=f"series of {drift.base.name} ({drift.base.title})")
-    for name in ("patch", *(snapshot.label for snapshot in drift.snapshots), "first breaking"):
-        table.add_column(name, overflow="fold")
+    rows: list[tuple[str, ...]] = []
+    breaking: set[str] = set()
     for place, patch in enumerate(drift.patches):
         row = [drift.results[snapshot.label][place] for snapshot in drift.snapshots]
-        cells = [f"[red]{item.outcome}[/]" if item.breaking else str(item.outcome) for item in row]
-        table.add_row(patch, *cells, drift.first_breaking(patch) or "-")
-    ctx.out.show(table)
+        breaking |= {str(item.outcome) for item in row if item.breaking}
+        rows.append((patch, *(str(item.outcome) for item in row), drift.first_breaking(patch) or "-"))
+    ctx.out.table(
+        rows,
+        head=("patch", *(snapshot.label for snapshot in drift.snapshots), "first breaking"),
+        title=f"series for {drift.base.name} ({drift.base.title})",
+        styles=dict.fromkeys(breaking, "red"),
+    )
     for snapshot in drift.snapshots:
         for result in drift.results[snapshot.label]:
             if result.breaking or result.detail:

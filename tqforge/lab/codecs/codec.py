@@ -39,7 +39,7 @@ class Codec:
     def bits_per_value(self, head_size: int) -> float:
         """Return the bits per value, all side information counted."""
         if self.ggml == "tq3_0":
-            return tq3_0.BITS
+            return 8 * tq3_0.BLOCK_BYTES / tq3_0.BLOCK
         if self.ggml:
             count, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[self.ggml.upper()]]
             return 8 * size / count

@@ -36,6 +36,18 @@ def _named() -> dict[str, Codec]:
 CODECS = _named()
 
 
+def describe(name: str) -> str:
+    """Return a codec in one line."""
+    one = CODECS[name]
+    if one.ggml or not one.bits:
+        base = f"{one.ggml or 'f16'} of ggml"
+    else:
+        base = f"{one.bits}-bit Lloyd-Max codebook, one {one.scale} scale per {one.block or 'head'}"
+    turned = {"none": "", "block": "signs and Hadamard 32", "head": "Hadamard over the head", "dense": "dense rotation"}
+    residual = f"QJL residual ({one.residual.projection})" if one.residual else ""
+    return ", ".join(part for part in (base, turned[one.rotation], residual) if part)
+
+
 def codec(name: str) -> Codec:
     """Return the codec of that name. Raises CacheTypeError for an unknown one."""
     if name not in CODECS:

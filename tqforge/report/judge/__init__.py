@@ -1,1 +1,1 @@
-"""Turn observations into levels, findings and recommendations."""
+"""Turn observations into statuses, levels, facts and recommendations; thresholds.py holds every number that decides."""

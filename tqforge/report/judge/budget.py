@@ -1,4 +1,4 @@
-"""Which pair for which memory: what fits, and of it what is safe. Pure: tested as data."""
+"""Which pair for which memory: the closest to f16 among the safe pairs that fit."""
 
 from __future__ import annotations
 
@@ -6,32 +6,33 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tqforge.report import fmt
-from tqforge.report.schema.rows import Need, PairVerdict, PlanRow, Recommendation
+from tqforge.core.pair import F16, Pair
+from tqforge.report.judge import pair_levels, select
+from tqforge.report.judge.thresholds import ELSEWHERE, MAC_BOUND, MAC_LARGE, MAC_SMALL
+from tqforge.report.schema.base import Choice, PairLevel
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import MemoryNeed, PairVerdict, PlanRow, Recommendation
+from tqforge.report.schema.stages import PlanStage
 
-GIB = 1 << 30
-CONTROL = "f16/f16"
-#: Of the memory of a Mac that its GPU gets: the driver's own limit (recommendedMaxWorkingSetSize) by size of memory.
-MAC_SMALL, MAC_LARGE, MAC_BOUND = 2 / 3, 3 / 4, 36 * GIB
-#: Elsewhere the system and other programs keep a fifth.
-ELSEWHERE = 0.8
+Verdicts = Mapping[Pair, PairVerdict]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grant:
-    """What a machine gives llama.cpp of its memory. `working_set` is the GPU driver's word on this very machine."""
+class MemoryBudget:
+    """The memory that a machine grants llama.cpp. `working_set` is what its GPU driver reports."""
 
     memory: int
     mac_gpu: bool = False
     working_set: int | None = None
 
     def usable(self, budget: int) -> int:
+        """Return what is usable of a budget: the driver's figure for this machine's own memory."""
         if self.working_set and abs(budget - self.memory) < self.memory // 16:
             return self.working_set
         return int(budget * self._share(budget))
 
     def asked(self, usable: int) -> int:
-        """The budget that grants so much, rounded up to three digits."""
+        """Return the budget that grants so much, rounded up to three digits."""
         return readable(math.ceil(usable / self._share(usable)))
 
     def _share(self, budget: int) -> float:
@@ -41,78 +42,79 @@ class Grant:
 
 
 def readable(size: int) -> int:
-    """Rounded up to three digits of its unit: 1,003,500,000 is 958 MiB."""
+    """Round up to three digits of the unit: 1,003,500,000 is 958 MiB."""
     unit = 1 << (10 * max(0, int(math.log2(max(size, 1)) // 10)))
     step = unit // 100 or 1 if size < 10 * unit else unit // 10 or 1 if size < 100 * unit else unit
     return -(-size // step) * step
 
 
-def need(row: PlanRow) -> Need:
-    """As measured where it was, else as planned."""
+def need(row: PlanRow) -> MemoryNeed:
+    """Return the measured need, else the planned one."""
     return row.measured or row.planned
 
 
-def default_budgets(rows: Sequence[PlanRow], grant: Grant) -> tuple[int, ...]:
-    """This machine's memory, and the least in which the middle and the smallest pair fit: where the choice changes."""
+def advise(report: Report) -> Report:
+    """Add a verdict per pair, and recommendations where there is a plan."""
+    verdicts = tuple(pair_levels.judge(report))
+    stages = tuple(_advised(stage, report) if isinstance(stage, PlanStage) else stage for stage in report.stages)
+    return report.model_copy(update={"verdicts": verdicts, "stages": stages})
+
+
+def _advised(plan: PlanStage, report: Report) -> PlanStage:
+    rows = [row for row in plan.rows if row.n_ctx == plan.n_ctx]
+    if not rows:
+        return plan
+    verdicts = {one.pair: one for one in pair_levels.judge(report) if not one.unrotated}
+    hardest: dict[Pair, float] = {}
+    for row in select.quality_rows(report):
+        if not (row.is_floor or row.unrotated):
+            hardest[row.pair] = max(row.kl.value, hardest.get(row.pair, 0.0))
+    closeness = sorted(hardest, key=lambda pair: hardest[pair])
+    machine = report.machine
+    mac = machine.system == "Darwin" and bool(report.settings and report.settings.gpu_layers)
+    memory = MemoryBudget(memory=machine.memory, mac_gpu=mac, working_set=plan.working_set)
+    budgets = plan.budgets or default_budgets(rows, memory)
+    found = tuple(recommend(rows, verdicts, closeness, one, memory) for one in budgets)
+    return plan.model_copy(update={"recommendations": found})
+
+
+def default_budgets(rows: Sequence[PlanRow], memory: MemoryBudget) -> tuple[int, ...]:
+    """Return this machine's memory, and the least in which the middle and the smallest pair fit."""
     totals = sorted({need(row).total for row in rows})
     if not totals:
-        return (grant.memory,)
-    below = {grant.asked(totals[len(totals) // 2]), grant.asked(totals[0])}
-    return tuple(sorted({grant.memory, *(budget for budget in below if budget < grant.memory)}, reverse=True))
+        return (memory.memory,)
+    below = {memory.asked(totals[len(totals) // 2]), memory.asked(totals[0])}
+    return tuple(sorted({memory.memory, *(budget for budget in below if budget < memory.memory)}, reverse=True))
 
 
 def recommend(
-    rows: Sequence[PlanRow],
-    verdicts: Mapping[str, PairVerdict],
-    closeness: Sequence[str],
-    budget: int,
-    grant: Grant,
+    rows: Sequence[PlanRow], verdicts: Verdicts, closeness: Sequence[Pair], budget: int, memory: MemoryBudget
 ) -> Recommendation:
-    """The closest to f16 among the safe pairs that fit. `rows` are of one length, `closeness` orders measured pairs."""
-    usable = grant.usable(budget)
-    by_pair = {row.pair: row for row in rows}
-    order = [pair for pair in (CONTROL, *closeness) if pair in by_pair]
-    safe = [pair for pair in order if pair == CONTROL or verdicts[pair].level == "safe"]
-    fits = [pair for pair in safe if need(by_pair[pair]).total <= usable]
-    n_ctx = rows[0].n_ctx if rows else 0
-    made = Recommendation(budget=budget, usable=usable, n_ctx=n_ctx, pair=None, need=None)
+    """Choose a pair. `rows` are of one length, `closeness` orders the measured pairs."""
+    usable = memory.usable(budget)
+    totals = {row.pair: need(row).total for row in rows}
+    order = [pair for pair in (F16, *closeness) if pair in totals]
+    safe = [pair for pair in order if pair == F16 or verdicts[pair].level is PairLevel.SAFE]
+    fits = [pair for pair in safe if totals[pair] <= usable]
+    other = [verdicts[pair] for pair in totals if pair in verdicts and pair not in safe]
+    made = Recommendation(budget=budget, usable=usable, n_ctx=rows[0].n_ctx if rows else 0, outcome=Choice.NOT_MEASURED)
     if not closeness:
-        reason = "nothing is recommended without a measured quality: run the stages quality and needle as well"
-        return made.model_copy(update={"reason": reason})
+        return made
     if not fits:
-        return made.model_copy(update={"reason": _none(by_pair, verdicts, safe, usable)})
-    row = by_pair[fits[0]]
-    changes = {"pair": row.pair, "need": need(row).total, "measured": row.measured is not None}
-    return made.model_copy(update={**changes, "reason": _why(row.pair, by_pair, verdicts, safe, usable)})
-
-
-def _why(
-    pair: str, by_pair: Mapping[str, PlanRow], verdicts: Mapping[str, PairVerdict], safe: Sequence[str], usable: int
-) -> str:
-    closer = safe[: safe.index(pair)]
-    if pair == CONTROL:
-        return "f16 itself fits, nothing is lost"
-    parts = [f"safe on this model: {verdicts[pair].why}"]
-    if not verdicts[pair].needles:
-        parts.append("by its KL alone, no needles were tried")
-    if closer:
-        least = min(need(by_pair[one]).total for one in closer)
-        what = f"what is closer to f16 ({fmt.listing(closer)}) needs {fmt.size(least)} or more"
-        parts.append(f"{what}, {fmt.size(usable)} can be used")
-    smaller = [one for one, row in by_pair.items() if one in verdicts and one not in safe
-               and need(row).total < need(by_pair[pair]).total]  # fmt: skip
-    if smaller:
-        levels = fmt.listing(f"{one} ({verdicts[one].level})" for one in smaller)
-        parts.append(f"smaller, but not safe here: {levels}")
-    return "; ".join(parts)
-
-
-def _none(by_pair: Mapping[str, PlanRow], verdicts: Mapping[str, PairVerdict], safe: Sequence[str], usable: int) -> str:
-    least = min(safe, key=lambda pair: need(by_pair[pair]).total)
-    reason = f"the smallest safe pair, {least}, needs {fmt.size(need(by_pair[least]).total)}"
-    unsafe = [
-        f"{pair} ({verdicts[pair].level})"
-        for pair, row in by_pair.items()
-        if pair in verdicts and pair not in safe and need(row).total <= usable
-    ]
-    return f"{reason}; what fits is not safe here: {fmt.listing(unsafe)}" if unsafe else f"{reason}; nothing fits"
+        smallest = min(safe, key=lambda pair: totals[pair])
+        unsafe = tuple(one for one in other if totals[one.pair] <= usable)
+        changes = {"smallest": smallest, "smallest_need": totals[smallest], "unsafe": unsafe}
+        return made.model_copy(update={"outcome": Choice.TOO_SMALL, **changes})
+    pair, closer = fits[0], tuple(safe[: safe.index(fits[0])])
+    return made.model_copy(
+        update={
+            "outcome": Choice.REFERENCE if pair == F16 else Choice.FITS,
+            "pair": pair,
+            "need": totals[pair],
+            "measured": next(row for row in rows if row.pair == pair).measured is not None,
+            "verdict": verdicts.get(pair),
+            "closer": closer,
+            "closer_need": min((totals[one] for one in closer), default=None),
+            "unsafe": tuple(one for one in other if totals[one.pair] < totals[pair]),
+        }
+    )

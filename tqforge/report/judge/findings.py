@@ -1,49 +1,39 @@
-"""What a run showed, in plain words. Pure rules: nothing is said here that the report does not hold."""
+"""What a run showed: findings by kind, and the state of the run as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tqforge.report.fmt import STAGE_TITLE, STATUS_SIGN, STATUS_WORD, ending, line, listing, plural, sentence
-from tqforge.report.judge import pair_levels, quality, stages
-from tqforge.report.judge.select import effective, missing_stages, observations, plan_stage, unreached_stages
-from tqforge.report.schema.report import CheckStage, OpsStage, Report, Stage, Status
+from tqforge.report.judge import facts, pair_levels, stages
+from tqforge.report.judge.facts import Fact
+from tqforge.report.judge.select import effective, observations, plan_stage, unreached_stages
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import CheckStage, Stage
 
 
 class Kind(StrEnum):
-    """Where a finding belongs. The order is the order of reading."""
+    """Where a finding belongs, in the order of reading."""
 
-    SHORT = "short"
-    SHOWN = "shown"
+    PROBLEM = "problem"
+    RESULT = "result"
     ADVICE = "advice"
-    DEFERRED = "deferred"
-
-
-KIND_TITLE = {
-    Kind.SHORT: "What fell short",
-    Kind.SHOWN: "What was shown",
-    Kind.ADVICE: "What the figures suggest",
-    Kind.DEFERRED: "What was deferred, and why",
-}
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence or two about one stage."""
+    """A fact about one stage, or about the run if `stage` is empty."""
 
     kind: Kind
     stage: str
-    text: str
-
-    @property
-    def title(self) -> str:
-        return _title(self.stage)
+    fact: Fact
 
 
 class Tone(StrEnum):
-    """How the first line sounds."""
+    """The overall result of a run."""
 
     GOOD = "good"
     MIXED = "mixed"
@@ -51,163 +41,106 @@ class Tone(StrEnum):
     NONE = "none"
 
 
+class Overall(StrEnum):
+    """The result of a run in a word; the worst stage decides."""
+
+    ERROR = "error"
+    FAILED = "failed"
+    UNFINISHED = "unfinished"
+    NO_RESULTS = "no results"
+    LOSSES = "losses"
+    PARTLY_PASSED = "partly passed"
+    PASSED = "passed"
+
+    @property
+    def tone(self) -> Tone:
+        """Return how it is shown."""
+        return {
+            Overall.ERROR: Tone.BAD,
+            Overall.FAILED: Tone.BAD,
+            Overall.NO_RESULTS: Tone.NONE,
+            Overall.PASSED: Tone.GOOD,
+        }.get(self, Tone.MIXED)
+
+
 @dataclass(frozen=True)
-class Headline:
-    """The whole run in a word and a few sentences."""
+class Summary:
+    """The overall result, with the stages by what became of them."""
 
-    tone: Tone
-    word: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What became of one stage: a name for its style, a sign and a word."""
-
-    css: str
-    sign: str
-    word: str
+    overall: Overall
+    by_status: dict[StageStatus, list[str]]
+    losses: list[str] = field(default_factory=list)
+    unreached: list[str] = field(default_factory=list)
 
 
-def marks(report: Report) -> list[Mark]:
-    """One mark per stage, in their order; a stage that passed with a shortfall in it is not called held."""
-    lossy = {finding.stage for finding in findings(report) if finding.kind is Kind.SHORT}
-    found = []
+def lossy_stages(report: Report) -> set[str]:
+    """Return the names of the stages with a problem in them."""
+    return {finding.stage for finding in findings(report) if finding.kind is Kind.PROBLEM}
+
+
+def summary(report: Report) -> Summary:
+    """Sum up a run. Neither a recorded status nor a stage that passed can hide a loss."""
+    lossy = lossy_stages(report)
+    by_status: dict[StageStatus, list[str]] = {status: [] for status in StageStatus}
+    losses: list[str] = []
     for stage in report.stages:
         state = effective(stage)
-        if state is Status.PASSED and stage.name in lossy:
-            found.append(Mark("losses", "~", "losses measured"))
-        else:
-            found.append(Mark(state.value, STATUS_SIGN[state], STATUS_WORD[state]))
-    return found
-
-
-def headline(report: Report) -> Headline:
-    """The worst that happened decides; neither a recorded status nor a stage that passed can hide a loss."""
-    found = findings(report)
-    lossy = {finding.stage for finding in found if finding.kind is Kind.SHORT}
-    states: dict[str, Status] = {stage.name: effective(stage) for stage in report.stages}
-    held = [name for name, state in states.items() if state is Status.PASSED and name not in lossy]
-    losses = [name for name, state in states.items() if state is Status.PASSED and name in lossy]
+        (losses if state is StageStatus.PASSED and stage.name in lossy else by_status[state]).append(stage.name)
     late = unreached_stages(report)
-    text = _sentences(states, held, losses, late)
-    if Status.ERROR in states.values() or report.status is Status.ERROR:
-        return Headline(Tone.BAD, "Broke off", text)
-    if Status.FAILED in states.values() or report.status is Status.FAILED:
-        return Headline(Tone.BAD, "Fell short", text)
-    if late:
-        return Headline(Tone.MIXED, "Unfinished", text)
-    if not held and not losses:
-        return Headline(Tone.NONE, "Nothing shown", text)
+    return Summary(_overall(report, by_status, losses, late), by_status, losses, late)
+
+
+def _overall(
+    report: Report, by_status: dict[StageStatus, list[str]], losses: list[str], unreached: list[str]
+) -> Overall:
+    passed = by_status[StageStatus.PASSED]
+    if by_status[StageStatus.ERROR] or report.status is StageStatus.ERROR:
+        return Overall.ERROR
+    if by_status[StageStatus.FAILED] or report.status is StageStatus.FAILED:
+        return Overall.FAILED
+    if unreached:
+        return Overall.UNFINISHED
+    if not passed and not losses:
+        return Overall.NO_RESULTS
     if losses:
-        return Headline(Tone.MIXED, "Losses measured", text)
-    open_ends = len(held) < len(states)
-    return Headline(Tone.MIXED if open_ends else Tone.GOOD, "Held, as far as it ran" if open_ends else "Held", text)
-
-
-def _title(stage: str) -> str:
-    return STAGE_TITLE.get(stage, line(stage))
-
-
-def _sentences(states: dict[str, Status], held: list[str], losses: list[str], late: list[str]) -> str:
-    def named(status: Status) -> list[str]:
-        return [name for name, state in states.items() if state is status]
-
-    parts = (
-        (named(Status.ERROR), "The run broke off in {}"),
-        (named(Status.FAILED), "{} fell short"),
-        (losses, "{} ran to the end and measured losses"),
-        (held, "{} held"),
-        (named(Status.INCONCLUSIVE), "{} came to no conclusion"),
-        (named(Status.DEFERRED), "{} could not run here"),
-        (late, "{} did not come to its turn" if len(late) == 1 else "{} did not come to their turn"),
-    )
-    sentences = [
-        sentence(form.format(listing(_title(name).lower() for name in names))) for names, form in parts if names
-    ]
-    if not held and not losses and not named(Status.FAILED):
-        sentences.append("Nothing was shown in this run")
-    return " ".join(ending(part) for part in sentences)
+        return Overall.LOSSES
+    return Overall.PASSED if len(passed) == len(report.stages) else Overall.PARTLY_PASSED
 
 
 def findings(report: Report) -> list[Finding]:
-    """Every finding, in the order of reading: short, shown, advice, deferred; inside it by stage."""
+    """Return every finding by kind, and inside a kind by stage."""
     found = [finding for stage in report.stages for finding in _of_stage(report, stage)]
-    found += [Finding(Kind.ADVICE, stage, text) for stage, text in _advice(report)]
-    late = [_title(name).lower() for name in unreached_stages(report)]
-    if late:
-        found.append(Finding(Kind.SHORT, "", f"The run ended before it came to: {listing(late)}."))
-    absent = [STAGE_TITLE[name].lower() for name in missing_stages(report)]
-    if absent:
-        found.append(Finding(Kind.DEFERRED, "", f"This run was not asked for: {listing(absent)}."))
+    found += _advice(report)
+    if late := unreached_stages(report):
+        found.append(Finding(Kind.PROBLEM, "", facts.NotReached(tuple(late))))
+    if report.not_asked:
+        found.append(Finding(Kind.SKIPPED, "", facts.NotAsked(report.not_asked)))
     rank = {kind: place for place, kind in enumerate(Kind)}
     return sorted(found, key=lambda finding: rank[finding.kind])
 
 
-def _advice(report: Report) -> Iterator[tuple[str, str]]:
-    if levels := pair_levels.sentence(report):
-        yield "", levels
-    yield from quality.advice(report)
+def _advice(report: Report) -> Iterator[Finding]:
+    if rated := tuple(one for one in pair_levels.judge(report) if not one.unrotated):
+        yield Finding(Kind.ADVICE, "", facts.PairLevels(rated, pair_levels.reach(report)))
+    yield from (Finding(Kind.ADVICE, "quality", fact) for fact in stages.better_keys(report))
     if plan := plan_stage(report):
-        yield from ((plan.name, pair_levels.budget(choice)) for choice in plan.recommendations)
+        yield from (Finding(Kind.ADVICE, plan.name, facts.Recommended(one)) for one in plan.recommendations)
 
 
 def _of_stage(report: Report, stage: Stage) -> Iterator[Finding]:
     yield from _state(stage)
-    for good, text in _judged(report, stage):
-        yield Finding(Kind.SHOWN if good else Kind.SHORT, stage.name, text)
+    for good, fact in stages.show(stage, report):
+        yield Finding(Kind.RESULT if good else Kind.PROBLEM, stage.name, fact)
     if isinstance(stage, CheckStage):
-        yield from _unsettled_checks(stage)
-
-
-def _judged(report: Report, stage: Stage) -> Iterator[tuple[bool, str]]:
-    if isinstance(stage, CheckStage):
-        return stages.checks(stage)
-    if isinstance(stage, OpsStage):
-        return stages.ops(stage)
-    rules: dict[str, Callable[[Report], Iterator[tuple[bool, str]]]] = {
-        "device": stages.device,
-        "memory": stages.memory,
-        "needle": stages.needle,
-        "quality": quality.quality,
-        "speed": stages.speed,
-        "plan": lambda _: iter(()),
-    }
-    return rules[stage.name](report)
+        kinds = {StageStatus.SKIPPED: Kind.SKIPPED, StageStatus.INCONCLUSIVE: Kind.PROBLEM}
+        opened = (check for check in stage.checks if check.status in kinds)
+        yield from (Finding(kinds[check.status], stage.name, facts.CheckOpen(check)) for check in opened)
 
 
 def _state(stage: Stage) -> Iterator[Finding]:
-    """What the stage says of itself, where that is more than "it ran"."""
-    why = _why(stage)
-    match effective(stage):
-        case Status.ERROR:
-            done = observations(stage)
-            yield Finding(Kind.SHORT, stage.name, f"Broke off after {plural(done, 'observation')}. {why}".strip())
-        case Status.FAILED if why:
-            yield Finding(Kind.SHORT, stage.name, why)
-        case Status.DEFERRED:
-            yield Finding(Kind.DEFERRED, stage.name, why or "No reason was recorded.")
-        case Status.INCONCLUSIVE if stage.status is Status.PASSED:
-            yield Finding(Kind.SHORT, stage.name, "Recorded as passed without a single observation: it shows nothing.")
-        case Status.INCONCLUSIVE:
-            yield Finding(Kind.SHORT, stage.name, f"No conclusion. {why or 'No reason was recorded.'}")
-        case _:
-            return
-
-
-def _why(stage: Stage) -> str:
-    """Reason, place and remedy, each once: the recorded failure adds what the stage itself does not say."""
-    parts = [stage.reason, stage.remedy]
-    if stage.error:
-        place = f"Where: {stage.error.where}" if stage.error.where else ""
-        parts = [stage.reason or stage.error.what, place, stage.remedy or stage.error.remedy]
-    return " ".join(dict.fromkeys(sentence(ending(line(part))) for part in parts if part.strip()))
-
-
-def _unsettled_checks(stage: CheckStage) -> Iterator[Finding]:
-    for check in stage.checks:
-        reason = ending(line(check.reason)) or "No reason was recorded."
-        if check.status is Status.DEFERRED:
-            yield Finding(Kind.DEFERRED, stage.name, f"{line(check.name)}: {reason}")
-        elif check.status is Status.INCONCLUSIVE:
-            yield Finding(Kind.SHORT, stage.name, f"{line(check.name)} came to no conclusion. {reason}")
+    """Return how the stage ended, where that is more than "it ran"."""
+    state, fact = effective(stage), facts.StageEnded(stage, observations(stage))
+    if state is StageStatus.FAILED and not (stage.reason or stage.remedy or stage.error):
+        return  # its rows say it
+    if state is not StageStatus.PASSED:
+        yield Finding(Kind.SKIPPED if state is StageStatus.SKIPPED else Kind.PROBLEM, stage.name, fact)

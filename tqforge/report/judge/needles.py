@@ -1,15 +1,20 @@
-"""Needle cells counted: per place, per pair, per control. Pure."""
+"""Count needle cells per place, pair and control."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tqforge.core.pair import Pair
 from tqforge.report.judge.select import pair_order, stages_of
-from tqforge.report.schema.report import NeedleCell, NeedleStage, NeedleSummary, Outcome, Report
+from tqforge.report.schema.base import CellOutcome
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import NeedleCell, NeedleSummary
+from tqforge.report.schema.stages import NeedleStage
 
 NO_NEEDLE = "no-needle"
+_SCORE = {CellOutcome.HIT: 1.0, CellOutcome.PARTIAL: 0.5, CellOutcome.MISS: 0.0}
 
 
 @dataclass(frozen=True)
@@ -24,61 +29,51 @@ class Tally:
     score: float | None = None
 
     @property
+    def counts(self) -> tuple[int, ...]:
+        """The counts in the order of the fields, which is that of the outcomes."""
+        return self.hits, self.partial, self.misses, self.inconclusive, self.errors
+
+    @property
     def n(self) -> int:
-        """Cells that were judged."""
+        """Number of judged cells."""
         return self.hits + self.partial + self.misses
 
     @property
     def total(self) -> int:
-        return self.n + self.inconclusive + self.errors
+        return sum(self.counts)
 
     @property
     def kind(self) -> str:
-        """What a map shows in this place: judged, error, inconclusive, or empty (not asked)."""
+        """What a map shows here: judged, error, inconclusive, or empty (not asked)."""
         if self.n:
             return "judged"
         return "error" if self.errors else "inconclusive" if self.inconclusive else "empty"
 
 
 def tally(cells: Iterable[NeedleCell]) -> Tally:
-    """Count cells; the score is the mean over judged cells only."""
-    number: dict[Outcome, int] = defaultdict(int)
-    scores = []
-    for cell in cells:
-        number[cell.outcome] += 1
-        if cell.outcome in (Outcome.HIT, Outcome.PARTIAL, Outcome.MISS):
-            fallback = {Outcome.HIT: 1.0, Outcome.PARTIAL: 0.5, Outcome.MISS: 0.0}[cell.outcome]
-            scores.append(fallback if cell.score is None else cell.score)
-    return Tally(
-        number[Outcome.HIT],
-        number[Outcome.PARTIAL],
-        number[Outcome.MISS],
-        number[Outcome.INCONCLUSIVE],
-        number[Outcome.ERROR],
-        sum(scores) / len(scores) if scores else None,
-    )
+    """Count cells by outcome; the score is the mean over judged cells."""
+    kept = list(cells)
+    number = Counter(cell.outcome for cell in kept)
+    judged = [cell for cell in kept if cell.outcome in _SCORE]
+    scores = [_SCORE[cell.outcome] if cell.score is None else cell.score for cell in judged]
+    counted = Tally(*(number[outcome] for outcome in CellOutcome))
+    return replace(counted, score=sum(scores) / len(scores) if scores else None)
 
 
 def together(tallies: Iterable[Tally]) -> Tally:
-    """The counts of several places as one."""
+    """Add up the counts of several places."""
     parts = list(tallies)
-    scores = [(part.score, part.n) for part in parts if part.score is not None]
-    n = sum(weight for _, weight in scores)
-    return Tally(
-        sum(part.hits for part in parts),
-        sum(part.partial for part in parts),
-        sum(part.misses for part in parts),
-        sum(part.inconclusive for part in parts),
-        sum(part.errors for part in parts),
-        sum(score * weight for score, weight in scores) / n if n else None,
-    )
+    scored = [(part.score, part.n) for part in parts if part.score is not None]
+    n = sum(weight for _, weight in scored)
+    counts = map(sum, zip(*(part.counts for part in parts), strict=True))
+    return replace(Tally(*counts), score=sum(score * weight for score, weight in scored) / n if n else None)
 
 
 @dataclass(frozen=True)
 class NeedleMap:
     """The cells of one pair (or of one control): rows are lengths, columns are depths."""
 
-    pair: str
+    pair: Pair
     control: str
     depths: tuple[float, ...]
     rows: tuple[tuple[int, tuple[Tally, ...]], ...]
@@ -90,19 +85,19 @@ class NeedleMap:
 
     @property
     def must_miss(self) -> bool:
-        """No needle was put in: anything found is luck, and the test is worth less."""
+        """No needle was hidden: anything found is a guess."""
         return self.control == NO_NEEDLE
 
 
 def needle_maps(report: Report) -> list[NeedleMap]:
-    """One map per pair and control: the pairs first, the no-needle control last."""
+    """Return one map per pair and control, the no-needle control last."""
     stages = stages_of(report, NeedleStage)
     cells = [cell for stage in stages for cell in stage.cells]
     asked = [cell for cell in cells if cell.control != NO_NEEDLE]
     lengths = sorted({cell.length for cell in cells}.union(*(stage.lengths for stage in stages)))
     depths = tuple(sorted({cell.depth for cell in asked}.union(*(stage.depths for stage in stages))))
     order = pair_order(report)
-    groups: dict[tuple[str, str], list[NeedleCell]] = defaultdict(list)
+    groups: dict[tuple[Pair, str], list[NeedleCell]] = defaultdict(list)
     for cell in cells:
         groups[cell.pair, cell.control].append(cell)
     rank = {"f16": 0, "none": 1, NO_NEEDLE: 2}
@@ -111,7 +106,7 @@ def needle_maps(report: Report) -> list[NeedleMap]:
 
 
 def _needle_map(
-    key: tuple[str, str], cells: list[NeedleCell], lengths: list[int], depths: tuple[float, ...]
+    key: tuple[Pair, str], cells: list[NeedleCell], lengths: list[int], depths: tuple[float, ...]
 ) -> NeedleMap:
     """Without depths (there is no needle) a row is a single place."""
     rows = []
@@ -122,7 +117,7 @@ def _needle_map(
     return NeedleMap(key[0], key[1], depths, tuple(rows), tally(cells))
 
 
-def needle_summary(report: Report, pair: str) -> NeedleSummary | None:
-    """The recorded summary of a pair over all lengths."""
+def needle_summary(report: Report, pair: Pair) -> NeedleSummary | None:
+    """Return the recorded summary of a pair over all lengths."""
     summaries = (summary for stage in stages_of(report, NeedleStage) for summary in stage.summaries)
     return next((summary for summary in summaries if summary.pair == pair and summary.length is None), None)

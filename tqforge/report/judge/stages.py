@@ -1,254 +1,206 @@
-"""The rules that turn the rows of a stage into sentences, each with whether it is good news. Pure."""
+"""Rules of the stages: what their rows show, as facts, each with whether it is good news."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import singledispatch
 
+from tqforge.core.pair import F16, Pair
 from tqforge.report import fmt
-from tqforge.report.judge import needles, select
-from tqforge.report.schema.report import (
-    Check,
+from tqforge.report.judge import facts, needles, select
+from tqforge.report.judge.facts import Beside, BetterKeys, Distance, Fact
+from tqforge.report.judge.thresholds import CHANGED, SLOW, by_kl, is_noisy
+from tqforge.report.schema.base import Interval, PairLevel, StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import DeviceRow, MemoryRow, QualityRow, SpeedRow
+from tqforge.report.schema.stages import (
     CheckStage,
-    DeviceRow,
     DeviceStage,
-    Interval,
-    MemoryRow,
+    MemoryStage,
+    NeedleStage,
     OpsStage,
-    Report,
-    SpeedRow,
+    PlanStage,
+    QualityStage,
     SpeedStage,
-    Status,
+    Stage,
 )
 
-Judged = tuple[bool, str]
-
-#: A rate below this share of f16's in the same run is no normal cost.
-SLOW = 0.5
+Judged = tuple[bool, Fact]
 
 
-def checks(stage: CheckStage) -> Iterator[Judged]:
-    """How many held, and each that did not."""
+@singledispatch
+def show(_stage: Stage, _report: Report) -> Iterator[Judged]:
+    """Return the facts of a stage by the type of its record, each with whether it is good news."""
+    raise TypeError(f"no rule for {type(_stage).__name__}")
+
+
+@show.register
+def _(_stage: PlanStage, _report: Report) -> Iterator[Judged]:
+    return iter(())  # a plan has only recommendations
+
+
+@show.register
+def _(stage: CheckStage, _report: Report) -> Iterator[Judged]:
     for check in stage.checks:
-        if check.status in (Status.FAILED, Status.ERROR):
-            yield False, _bad_check(check)
-    passed = [check for check in stage.checks if check.status is Status.PASSED]
+        if check.status in (StageStatus.FAILED, StageStatus.ERROR):
+            yield False, facts.CheckOpen(check)
+    passed = [check for check in stage.checks if check.status is StageStatus.PASSED]
     if passed:
-        cases = sum(check.cases or 0 for check in passed)
-        detail = f" ({fmt.plural(cases, 'case')})" if cases else ""
-        yield True, f"{len(passed)} of {fmt.plural(len(stage.checks), 'check')} held{detail}."
+        yield True, facts.ChecksPassed(len(passed), len(stage.checks), sum(check.cases or 0 for check in passed))
 
 
-def _bad_check(check: Check) -> str:
-    parts = [f"{fmt.line(check.name)} {fmt.STATUS_WORD[check.status]}."]
-    if check.observed:
-        parts.append(f"Expected {fmt.line(check.expected, 120)}, saw {fmt.line(check.observed, 120)}.")
-    return " ".join((*parts, fmt.ending(fmt.line(check.reason)))).strip()
-
-
-def ops(stage: OpsStage) -> Iterator[Judged]:
-    """Cases per backend; a backend without a case shows nothing."""
+@show.register
+def _(stage: OpsStage, _report: Report) -> Iterator[Judged]:
     for backend in dict.fromkeys(row.backend for row in stage.rows):
         rows = [row for row in stage.rows if row.backend == backend]
-        passed, failed = sum(row.passed for row in rows), sum(row.failed for row in rows)
-        unsupported = sum(row.unsupported for row in rows)
-        aside = f" {fmt.plural(unsupported, 'case')} refused as unsupported." if unsupported else ""
-        name = fmt.line(backend)
-        if failed:
-            bad = fmt.listing(fmt.line(row.op) for row in rows if row.failed)
-            yield (
-                False,
-                f"{name}: {fmt.plural(failed, 'case')} of {fmt.count(passed + failed)} wrong ({bad}).{aside}",
-            )
-        elif passed:
-            agree = f"all {fmt.count(passed)} cases agree" if passed > 1 else "its only case agrees"
-            yield True, f"{name}: {agree} with the reference.{aside}"
-        else:
-            yield False, f"{name}: not a single case ran.{aside}"
+        found = facts.OpsCounted(
+            backend,
+            passed=sum(row.passed for row in rows),
+            failed=sum(row.failed for row in rows),
+            unsupported=sum(row.unsupported for row in rows),
+            wrong=tuple(row.op for row in rows if row.failed),
+        )
+        yield found.passed > 0 and not found.failed, found
 
 
-def device(report: Report) -> Iterator[Judged]:
-    """How far the device is from the CPU, pair by pair, beside the floor; the stage says what falls short."""
-    for stage in select.stages_of(report, DeviceStage):
-        floor = f", floor {fmt.kl(stage.floor)}" if fmt.known(stage.floor) else ""
-        for row in stage.rows:
-            ran = "" if row.dispatches is None else f"; {fmt.count(row.dispatches)} dispatches"
-            far = row.bar is not None and row.kl_same is not None and not row.kl_same.value <= row.bar
-            good = not far and not row.strays and row.dispatches != 0
-            what = f"{fmt.line(row.pair)}: KL(CPU || {fmt.line(stage.device)}) {_distances(row, floor)}"
-            yield good, f"{what}; {_parting(row)}{ran}."
+@show.register
+def _(stage: DeviceStage, _report: Report) -> Iterator[Judged]:
+    for row in stage.rows:
+        yield _agrees(row), facts.DeviceCompared(row, stage.device, stage.floor)
 
 
-def _distances(row: DeviceRow, floor: str) -> str:
-    own = f", the CPU from itself {fmt.kl(row.kl_cpu.value)}" if row.kl_cpu else ""
-    free = f"{fmt.kl(row.kl.value)} ({fmt.kl_range(row.kl)}{floor}{own})"
-    if row.kl_same is None:
-        return free
-    wrote = ""
-    if row.error_device is not None and row.error_cpu is not None:
-        wrote = f" (written with an error of {fmt.figure(row.error_device)}, CPU {fmt.figure(row.error_cpu)})"
-    return f"{fmt.kl(row.kl_same.value)} after the same rows{wrote}, each with its own {free}"
+def _agrees(row: DeviceRow) -> bool:
+    far = row.limit is not None and row.kl_same is not None and not row.kl_same.value <= row.limit
+    return not far and not row.strays and row.dispatches != 0
 
 
-def _parting(row: DeviceRow) -> str:
-    if row.parted is None:
-        return "the greedy texts are the same"
-    gaps = f"by {fmt.figure(row.gap_cpu)} and {fmt.figure(row.gap_device)} logits"
-    return f"the greedy texts part at token {row.parted + 1}, {gaps}"
-
-
-def memory(report: Report) -> Iterator[Judged]:
-    """Measured beside formula for every pair, and how much smaller than f16 in the same run."""
+@show.register
+def _(_stage: MemoryStage, report: Report) -> Iterator[Judged]:
     rows = select.memory_rows(report)
     for row in rows:
         if not select.matches(row):
-            yield False, _memory_off(row)
+            yield False, facts.MemoryOff(row)
     longest = max((row.n_ctx for row in rows), default=0)
-    reference = next((row for row in rows if row.pair == "f16/f16" and row.n_ctx == longest), None)
+    reference = next((row for row in rows if row.pair == F16 and row.n_ctx == longest), None)
     exact = [row for row in rows if select.matches(row)]
-    ours = [row for row in exact if select.is_ours(row.pair) and row.n_ctx == longest]
+    ours = [row for row in exact if row.pair.has_tq3_0 and row.n_ctx == longest]
     for row in ours:
-        if not select.is_mixed(row.pair):
-            share = select.block_words(row.k_measured + row.v_measured, row.k_values + row.v_values)
-            yield True, f"{row.pair}: K and V buffers are exactly {share} bytes per value ({_smaller(row, reference)})."
-    mixed = [f"{row.pair} ({_smaller(row, reference)})" for row in ours if select.is_mixed(row.pair)]
-    if mixed:
-        yield True, f"As large as their formula to the byte: {fmt.listing(mixed)}."
+        if not row.pair.is_mixed:
+            held = row.k_measured + row.v_measured, row.k_values + row.v_values
+            yield True, facts.BytesPerValue(_size(row, reference), *held)
+    if mixed := tuple(_size(row, reference) for row in ours if row.pair.is_mixed):
+        yield True, facts.SizesExact(mixed)
     if rest := len(exact) - len(ours):
-        yield (
-            True,
-            f"{fmt.plural(rest, 'further row')} (other pairs and lengths), each as its formula to the byte.",
-        )
+        yield True, facts.OtherSizesExact(rest)
 
 
-def _smaller(row: MemoryRow, reference: MemoryRow | None) -> str:
-    text = f"{fmt.bits(select.measured_bits(row))} bits"
+def _size(row: MemoryRow, reference: MemoryRow | None) -> facts.CacheSize:
     own = row.k_measured + row.v_measured
-    if reference and own:
-        text += f", {fmt.times((reference.k_measured + reference.v_measured) / own, 2)} smaller than f16 in this run"
-    return text
+    smaller = (reference.k_measured + reference.v_measured) / own if reference and own else None
+    return facts.CacheSize(row.pair, select.measured_bits(row), smaller)
 
 
-def _memory_off(row: MemoryRow) -> str:
-    sides = (("K", row.k_measured - row.k_formula, row.k_formula), ("V", row.v_measured - row.v_formula, row.v_formula))
-    off = [
-        f"the {side} buffer has {abs(gap):,} bytes {'more' if gap > 0 else 'less'} than its formula's {due:,}"
-        for side, gap, due in sides
-        if gap
-    ]
-    return f"{row.pair} at {fmt.count(row.n_ctx)} tokens: {fmt.listing(off)}."
-
-
-def needle(report: Report) -> Iterator[Judged]:
-    """Needles found per pair, and what the control without a needle says of the test itself."""
+@show.register
+def _(_stage: NeedleStage, report: Report) -> Iterator[Judged]:
     charts = needles.needle_maps(report)
     for chart in charts:
+        total = chart.total
         if chart.must_miss:
-            yield from _no_needle(chart)
-        elif chart.is_reference:
-            yield _control(chart)
-        elif select.is_ours(chart.pair):
-            yield _all_found(chart.total), _needle_pair(report, chart)
-    stock = [c for c in charts if not (c.must_miss or c.is_reference or select.is_ours(c.pair))]
+            if total.n:
+                yield not (total.hits or total.partial), facts.NoNeedle(chart.pair, total)
+        elif chart.is_reference:  # what f16 misses is not the fault of a cache type
+            yield total.hits > 0 and not total.errors, facts.ReferenceNeedles(chart.pair, total)
+        elif chart.pair.has_tq3_0:
+            summary = needles.needle_summary(report, chart.pair)
+            rate = summary.rate if summary and summary.n == total.n else None
+            yield _all_found(total), facts.NeedlesFound(chart.pair, total, rate)
+    stock = [c for c in charts if not (c.must_miss or c.is_reference or c.pair.has_tq3_0)]
     if stock:
-        counts = fmt.listing(f"{fmt.line(c.pair)} {c.total.hits} of {c.total.n}" for c in stock)
-        yield all(_all_found(c.total) for c in stock), f"Beside them, stock pairs found: {counts}."
+        good = all(_all_found(c.total) for c in stock)
+        yield good, facts.StockNeedles(tuple((c.pair, c.total) for c in stock))
 
 
 def _all_found(total: needles.Tally) -> bool:
     return total.n > 0 and total.hits == total.n and not total.errors
 
 
-def _control(chart: needles.NeedleMap) -> Judged:
-    """What f16 misses is no fault of a cache type; a control that finds nothing makes the test worthless."""
-    total, name = chart.total, fmt.line(chart.pair)
-    text = f"{name} (the control) found {total.hits} of {fmt.plural(total.n, 'needle')}"
-    if not total.hits or total.errors:
-        return False, f"{text}{_aside(total)}: the other pairs cannot be judged where it failed."
-    if total.hits < total.n or total.inconclusive:
-        return True, f"{text}; the other pairs are judged on these alone."
-    return True, f"{text}."
+@show.register
+def _(_stage: QualityStage, report: Report) -> Iterator[Judged]:
+    return distances(report)
 
 
-def _no_needle(chart: needles.NeedleMap) -> Iterator[Judged]:
-    total = chart.total
-    if lucky := total.hits + total.partial:
-        yield False, f"Without a needle {chart.pair} still named {lucky} of {total.n}: the question can be guessed."
-    elif total.n:
-        yield True, f"Without a needle nothing was found ({chart.pair}, {total.n} asked): the answers are not guessed."
+@show.register
+def _(stage: SpeedStage, report: Report) -> Iterator[Judged]:
+    noisy = is_noisy(stage.spread, stage.busy)
+    for ratio in stage.ratios:
+        if state := select.target_status(ratio):
+            yield state is select.TargetStatus.MET, facts.TargetChecked(ratio, noisy)
+    rows = [row for row in select.speed_rows(report) if row.pair != F16]
+    for pair in dict.fromkeys(row.pair for row in rows):
+        own = [row for row in rows if row.pair == pair]
+        yield from ((False, slow) for slow in _slow(pair, own))
+        if pair.has_tq3_0 and (shares := _shares(own)) and min(low for _, low, _ in shares.spans) >= SLOW:
+            yield True, shares
 
 
-def _needle_pair(report: Report, chart: needles.NeedleMap) -> str:
-    total, pair, tail = chart.total, fmt.line(chart.pair), _aside(chart.total)
-    if not total.n:
-        return f"{pair}: none of {fmt.plural(total.total, 'needle cell')} could be judged{tail}."
-    summary = needles.needle_summary(report, chart.pair)
-    rate = summary.rate if summary and summary.n == total.n else None
-    span = f", 95 % interval {fmt.percent_range(rate)}" if rate else ""
-    share = fmt.percent(total.hits / total.n)
-    return f"{pair} found {total.hits} of {fmt.plural(total.n, 'needle')} ({share}{span}){tail}."
-
-
-def _aside(total: needles.Tally) -> str:
-    aside = [f"{total.partial} found in part"] if total.partial else []
-    if total.inconclusive:
-        aside.append(f"{total.inconclusive} inconclusive because f16 itself missed")
-    if total.errors:
-        aside.append(fmt.plural(total.errors, "error"))
-    return f"; {fmt.listing(aside)}" if aside else ""
-
-
-def speed(report: Report) -> Iterator[Judged]:
-    """What the stage suspects, the aims that were missed, and the share of f16's rate per pair and phase."""
-    yield from _aims(report)
-    shares = [
-        (row, row.ratio_f16.value) for row in select.speed_rows(report) if row.ratio_f16 and row.pair != "f16/f16"
-    ]
-    for pair in dict.fromkeys(row.pair for row, _ in shares):
-        yield from _suspicions([row for row, _ in shares if row.pair == pair])
-    for pair in dict.fromkeys(row.pair for row, _ in shares if select.is_ours(row.pair)):
-        own = [(row.phase, share) for row, share in shares if row.pair == pair]
-        if min(share for _, share in own) >= SLOW:
-            phases = dict.fromkeys(phase for phase, _ in own)
-            spans = fmt.listing(f"{_span([share for p, share in own if p == phase])} in {phase}" for phase in phases)
-            yield True, f"{fmt.line(pair)} runs at {spans}, as a share of f16's rate in the same run."
-
-
-def _suspicions(rows: list[SpeedRow]) -> Iterator[Judged]:
-    """One sentence for f16 and one for the neighbour of a pair, with every place where it is far behind."""
-    for other in ("f16/f16", rows[0].neighbour):
+def _slow(pair: Pair, rows: Sequence[SpeedRow]) -> Iterator[facts.Slow]:
+    """Return one fact for f16 and one for the pair's neighbour, with every place where the pair is far behind."""
+    for other in dict.fromkeys((F16, *(row.neighbour for row in rows if row.neighbour))):
         slow = [(row, ratio.value) for row in rows if (ratio := _against(row, other)) and ratio.value < SLOW]
         if slow:
-            phases = dict.fromkeys(row.phase for row, _ in slow)
-            depths = {p: fmt.listing(fmt.count(row.depth) for row, _ in slow if row.phase == p) for p in phases}
-            places = ", ".join(f"{phase} at depth {depths[phase]}" for phase in phases)
-            name = "f16" if other == "f16/f16" else fmt.line(other)
-            share = _span([value for _, value in slow])
-            yield (
-                False,
-                f"{fmt.line(rows[0].pair)}: {share} of {name}'s rate in {places}. A fall-back is suspected.",
-            )
-        if other == rows[0].neighbour:
-            return
+            rates = [rate for _, rate in slow]
+            yield facts.Slow(pair, other, min(rates), max(rates), tuple((row.phase, row.depth) for row, _ in slow))
 
 
-def _against(row: SpeedRow, other: str) -> Interval | None:
-    return row.ratio_f16 if other == "f16/f16" else row.ratio_neighbour
+def _against(row: SpeedRow, other: Pair) -> Interval | None:
+    return row.ratio_f16 if other == F16 else row.ratio_neighbour if row.neighbour == other else None
 
 
-def _aims(report: Report) -> Iterator[Judged]:
-    """Comparisons with an aim; one that the spread leaves open is told as neither met nor missed."""
-    for stage in select.stages_of(report, SpeedStage):
-        for one in stage.ratios:
-            state = select.standing(one)
-            if one.bar is None or not state:
-                continue
-            aim = f"aim {one.bar:.2f}, {fmt.plural(one.rounds, 'round')}: {state}"
-            span = f"{one.ratio.value:.2f} times ({one.ratio.low:.2f} to {one.ratio.high:.2f})"
-            place = f"{fmt.line(one.pair)}, {one.phase} at depth {fmt.count(one.depth)}"
-            loud = ", on a machine that was not quiet" if stage.noise else ""
-            yield state == "met", f"{place}: {span} the rate of {fmt.line(one.against)}{loud}; {aim}."
+def _shares(rows: Sequence[SpeedRow]) -> facts.RateShares | None:
+    spans = []
+    for phase in dict.fromkeys(row.phase for row in rows):
+        shares = [row.ratio_f16.value for row in rows if row.phase == phase and row.ratio_f16]
+        if shares:
+            spans.append((phase, min(shares), max(shares)))
+    return facts.RateShares(rows[0].pair, tuple(spans)) if spans else None
 
 
-def _span(shares: list[float]) -> str:
-    low, high = fmt.percent(min(shares)), fmt.percent(max(shares))
-    return low if low == high else f"{low.removesuffix(' %')} to {high}"
+def distances(report: Report) -> Iterator[tuple[bool, Distance]]:
+    """Return every pair with tq3_0, and every stock pair that breaks the model."""
+    rows = [row for row in select.main_quality_rows(report) if not (row.is_floor or row.unrotated)]
+    for row in rows:
+        if row.pair.has_tq3_0 or by_kl(row.kl) is PairLevel.UNSAFE or not fmt.known(row.kl.value):
+            larger = _larger_stock(row, rows)
+            yield row.kl.value < CHANGED, Distance(row, larger, _beside(row, larger) if larger else None)
+
+
+def _larger_stock(row: QualityRow, rows: Sequence[QualityRow]) -> QualityRow | None:
+    """Return the next larger stock pair, to compare a pair with tq3_0 with."""
+    larger = [other for other in rows if not other.pair.has_tq3_0 and other.bits > row.bits]
+    if not larger or not row.pair.has_tq3_0 or not fmt.known(row.kl.value):
+        return None
+    other = min(larger, key=lambda other: (other.bits, other.kl.value))
+    return other if fmt.known(other.kl.value) and other.kl.value > 0 else None
+
+
+def _beside(row: QualityRow, other: QualityRow) -> Beside:
+    if row.kl.low > other.kl.high:
+        return Beside.HIGHER
+    return Beside.LOWER if row.kl.high < other.kl.low else Beside.SAME
+
+
+def better_keys(report: Report) -> Iterator[BetterKeys]:
+    """Return where better keys pay by the intervals: the cheapest close pair beside its twin, else the closest."""
+    rows = [row for row in select.main_quality_rows(report) if not (row.is_floor or row.unrotated)]
+    for twin in rows:
+        better = [row for row in rows if not twin.pair.is_mixed and _spends_on_keys(row, twin)]
+        if better:
+            close = [row for row in better if row.kl.value < CHANGED]
+            best = min(close, key=lambda row: row.bits) if close else min(better, key=lambda row: row.kl.value)
+            yield BetterKeys(best, twin)
+
+
+def _spends_on_keys(row: QualityRow, twin: QualityRow) -> bool:
+    """Return whether `row` has the twin's V type, a larger K type, and an interval below the twin's."""
+    same_v = row.pair.is_mixed and row.pair.v == twin.pair.v
+    return same_v and row.bits > twin.bits and 0 < row.kl.high < twin.kl.low

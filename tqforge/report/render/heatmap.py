@@ -1,4 +1,4 @@
-"""The colours of the needle map: brown to pale blue, lighter with the score, so that grey tells as much."""
+"""Colours of the needle map: brown to pale blue; lightness rises with the score, so that it also works in grey."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DARK, _LIGHT = "#101214", "#ffffff"
 
 
 def shade(score: float | None) -> str:
-    """`background` and `color` of a judged cell."""
+    """Return the CSS `background` and `color` of a judged cell."""
     if not fmt.known(score):
         return ""
     rgb = _mix(min(1.0, max(0.0, score or 0.0)))
@@ -40,7 +40,7 @@ def _rgb(text: str) -> tuple[int, int, int]:
 
 
 def contrast(one: tuple[int, int, int], other: tuple[int, int, int]) -> float:
-    """The contrast ratio of WCAG 2, 1 to 21."""
+    """Return the WCAG 2 contrast ratio, 1 to 21."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
@@ -51,15 +51,15 @@ def _luminance(rgb: tuple[int, int, int]) -> float:
 
 
 def describe(chart: NeedleMap, length: int, column: int, cell: Tally) -> str:
-    """A cell in words, for a pointer that rests on it and for a screen reader."""
+    """Describe a cell for a tooltip and for screen readers."""
     depth = f"depth {fmt.percent(chart.depths[column])}" if chart.depths else "no needle"
     place = f"{fmt.count(length)} tokens, {depth}"
     counts = (
         (cell.hits, "found"),
-        (cell.partial, "in part"),
+        (cell.partial, "partly found"),
         (cell.misses, "missed"),
         (cell.inconclusive, "inconclusive"),
-        (cell.errors, "ended by an error"),
+        (cell.errors, "failed with an error"),
     )
     seen = ", ".join(f"{number} {word}" for number, word in counts if number) or "not asked"
-    return f"{fmt.line(chart.pair)}, {place}: {seen}"
+    return f"{chart.pair}, {place}: {seen}"

@@ -1,29 +1,25 @@
-"""`report.html`: one file that asks for nothing, runs nothing and says the same in light, in dark and on paper."""
+"""Render a report as one self-contained HTML file: no network, no scripts, styles for light, dark and print."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
-from tqforge.report.judge import findings, needles, pair_levels, quality, select, thresholds
-from tqforge.report.render import heatmap, kl_chart
-from tqforge.report.schema.report import (
-    CheckStage,
-    DeviceStage,
-    NeedleCell,
-    NeedleStage,
-    QualityRow,
-    QualityStage,
-    Report,
-    SpeedStage,
-)
+from tqforge.report.judge import needles, pair_levels, select, thresholds
+from tqforge.report.judge.findings import Kind
+from tqforge.report.render import bars, heatmap, kl_chart, usage
+from tqforge.report.render.sentences import facts, pairs
+from tqforge.report.render.sentences import run as sentences
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import NeedleCell, QualityRow
+from tqforge.report.schema.stages import CheckStage, DeviceStage, NeedleStage, QualityStage, SpeedStage
 
 _FILTERS = (
     "count",
@@ -40,18 +36,19 @@ _FILTERS = (
     "plural",
     "scientific",
     "times",
+    "time",
 )
-#: Longer answers are cut in the page; `report.json` holds them whole.
+#: Characters of an answer that the page shows; `report.json` has the rest.
 ANSWER_LIMIT = 4_000
 
 
 def render(report: Report) -> str:
-    """The page. The same report gives the same bytes."""
+    """Return the page. The same report gives the same bytes."""
     return environment().get_template("report.html.j2").render(_view(report)).strip() + "\n"
 
 
 def environment() -> Environment:
-    """Templates with the words of the report; every text is made visible and escaped."""
+    """Return the template environment. Every text is escaped, and invisible characters are made visible."""
     made = Environment(
         loader=PackageLoader("tqforge.report.render"),
         autoescape=True,
@@ -62,49 +59,58 @@ def environment() -> Environment:
     )
     for name in _FILTERS:
         made.filters[name] = getattr(fmt, name)
-    made.filters["standing"] = select.standing
+    made.filters.update(
+        standing=select.target_status,
+        stage_title=fmt.stage_title,
+        why=pairs.why,
+        reason=pairs.reason,
+        quality_name=pairs.name,
+    )
     made.globals.update(
         STATUS_WORD=fmt.STATUS_WORD,
         STATUS_SIGN=fmt.STATUS_SIGN,
-        STAGE_TITLE=fmt.STAGE_TITLE,
-        LEVEL_SIGN=pair_levels.SIGN,
-        ROTATION=quality.ROTATION,
+        LEVEL_SIGN=pairs.LEVEL_SIGN,
+        ROTATION=pairs.ROTATION,
         NONE=fmt.NONE,
         shade=heatmap.shade,
         describe=heatmap.describe,
-        is_ours=select.is_ours,
+        is_ours=lambda pair: pair.has_tq3_0,
         matches=select.matches,
         measured_bits=select.measured_bits,
-        quality_name=quality.quality_name,
+        quality_name=pairs.name,
+        noise=facts.noise,
+        slower_than=select.slower_than,
+        flags=usage.flags,
     )
     return made
 
 
 def _finalize(value: Any) -> Any:
-    """Every text of the report passes here before it is escaped."""
+    """Make invisible characters visible; called for every value that a template prints."""
     return fmt.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _view(report: Report) -> dict[str, Any]:
-    found = [one for one in findings.findings(report) if one.kind is not findings.Kind.ADVICE or one.stage != "plan"]
+    found = [one for one in sentences.findings(report) if one.kind is not Kind.ADVICE or one.stage != "plan"]
     rows = select.main_quality_rows(report)
     return {
         "report": report,
-        "head": findings.headline(report),
-        "groups": [(kind, findings.KIND_TITLE[kind], [f for f in found if f.kind is kind]) for kind in findings.Kind],
-        "stages": list(zip(report.stages, findings.marks(report), strict=True)),
-        "judged": pair_levels.judge(report),
+        "head": sentences.headline(report),
+        "groups": [(kind, sentences.KIND_TITLE[kind], [f for f in found if f.kind is kind]) for kind in Kind],
+        "stages": list(zip(report.stages, sentences.marks(report), strict=True)),
+        "judged": sorted(pair_levels.judge(report), key=lambda one: select.pair_order(report)(one.pair)),
+        "use": usage.recommended(report),
         "reach": pair_levels.reach(report),
         "plan": select.plan_stage(report),
-        "plan_bars": _plan(report),
-        "best": {quality.quality_name(row) for row in select.pareto(kl_chart.drawable(rows))},
+        "plan_bars": bars.plan(report),
+        "best": {pairs.name(row) for row in select.pareto(kl_chart.drawable(rows))},
         "check_stages": [stage for stage in report.stages if isinstance(stage, CheckStage) and stage.checks],
         "ops": select.ops_rows(report),
         "device": next((stage for stage in select.stages_of(report, DeviceStage) if stage.rows), None),
         "maps": needles.needle_maps(report),
         "kinds": _by_kind(report),
         "needle_stage": next(iter(select.stages_of(report, NeedleStage)), None),
-        "memory": _memory(report),
+        "memory": bars.memory(report),
         "quality": select.quality_rows(report),
         "quality_stage": next(iter(select.stages_of(report, QualityStage)), None),
         "prefix": rows[0].prefix if rows else 0,
@@ -112,7 +118,7 @@ def _view(report: Report) -> dict[str, Any]:
         "bands": (thresholds.CLOSE, thresholds.CHANGED, thresholds.BROKEN),
         "wide": Markup(kl_chart.kl_chart(rows, "kl-wide")),  # noqa: S704  # drawn here, its texts are escaped by matplotlib
         "narrow": Markup(kl_chart.kl_chart(rows, "kl-narrow", narrow=True)),  # noqa: S704
-        "speed": _speed(report),
+        "speed": bars.speed(report),
         "speed_stage": next(iter(select.stages_of(report, SpeedStage)), None),
         "answers": _answers(report),
         "answer_limit": ANSWER_LIMIT,
@@ -122,7 +128,7 @@ def _view(report: Report) -> dict[str, Any]:
 
 
 def _exact_floor(rows: Iterable[QualityRow]) -> bool:
-    """f16 against itself differs by nothing at all, so the chart has no line to draw for it."""
+    """Whether f16 against itself gave exactly 0, which a logarithmic chart cannot show."""
     floors = [row for row in rows if row.is_floor]
     return bool(floors) and all(row.kl.value == 0 for row in floors)
 
@@ -131,7 +137,7 @@ def _cells(report: Report) -> list[NeedleCell]:
     return [cell for stage in select.stages_of(report, NeedleStage) for cell in stage.cells]
 
 
-def _answers(report: Report) -> list[tuple[str, str, list[NeedleCell]]]:
+def _answers(report: Report) -> list[tuple[Pair, str, list[NeedleCell]]]:
     order = select.pair_order(report)
     cells = sorted(
         _cells(report),
@@ -142,7 +148,7 @@ def _answers(report: Report) -> list[tuple[str, str, list[NeedleCell]]]:
 
 
 def _prompts(report: Report) -> list[tuple[str, str]]:
-    """Each prompt once: its sha256 and what it is."""
+    """Each prompt once: its sha256 and its place in the needle grid."""
     seen: dict[str, str] = {}
     for cell in _cells(report):
         depth = "no needle" if cell.control == needles.NO_NEEDLE else f"depth {fmt.percent(cell.depth)}"
@@ -151,69 +157,15 @@ def _prompts(report: Report) -> list[tuple[str, str]]:
     return [(digest, place) for digest, place in seen.items() if digest]
 
 
-def _by_kind(report: Report) -> list[tuple[str, list[tuple[str, needles.Tally]]]]:
+def _by_kind(report: Report) -> list[tuple[Pair, list[tuple[str, needles.Tally]]]]:
     """Per pair, the tally of each kind of fact; empty if there is one kind only."""
     cells = [cell for cell in _cells(report) if cell.control != needles.NO_NEEDLE]
     kinds = sorted({cell.fact_kind for cell in cells})
     if len(kinds) < 2:
         return []
     order = select.pair_order(report)
-    pairs = sorted({cell.pair for cell in cells}, key=order)
+    found = sorted({cell.pair for cell in cells}, key=order)
     return [
         (pair, [(kind, needles.tally(c for c in cells if (c.pair, c.fact_kind) == (pair, kind))) for kind in kinds])
-        for pair in pairs
+        for pair in found
     ]
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A row of a bar chart: widths in percent of the longest bar."""
-
-    row: Any
-    widths: tuple[float, ...]
-
-
-def _scale(value: float, most: float) -> float:
-    return round(100 * value / most, 2) if most > 0 and fmt.known(value) else 0.0
-
-
-def _memory(report: Report) -> list[tuple[int, list[Bar]]]:
-    groups = []
-    for n_ctx, some in groupby(select.memory_rows(report), key=lambda row: row.n_ctx):
-        rows = list(some)
-        most = max(max(row.k_measured + row.v_measured, row.k_formula + row.v_formula) for row in rows)
-        sizes = [(row, (row.k_measured, row.v_measured, row.k_formula, row.v_formula)) for row in rows]
-        groups.append((n_ctx, [Bar(row, tuple(_scale(value, most) for value in four)) for row, four in sizes]))
-    return sorted(groups, reverse=True)
-
-
-def _plan(report: Report) -> list[Bar]:
-    """Weights, cache and buffers of the recommended length: as measured (planned where not), then as planned."""
-    plan = select.plan_stage(report)
-    rows = [row for row in plan.rows if row.n_ctx == plan.n_ctx] if plan else []
-    order = select.pair_order(report)
-    most = max((max((row.measured or row.planned).total, row.planned.total) for row in rows), default=0)
-    return [
-        Bar(
-            row,
-            tuple(
-                _scale(value, most)
-                for need in (row.measured or row.planned, row.planned)
-                for value in (need.weights, need.kv + need.kv_swa, need.compute)
-            ),
-        )
-        for row in sorted(rows, key=lambda row: order(row.pair))
-    ]
-
-
-def _speed(report: Report) -> list[tuple[str, list[tuple[int, list[Bar]]]]]:
-    groups = []
-    for phase, some in groupby(select.speed_rows(report), key=lambda row: row.phase):
-        rows = list(some)
-        most = max((row.rate.value for row in rows if fmt.known(row.rate.value)), default=0.0)
-        depths = [
-            (depth, [Bar(row, (_scale(row.rate.value, most),)) for row in deep])
-            for depth, deep in groupby(rows, key=lambda row: row.depth)
-        ]
-        groups.append((str(phase), depths))
-    return groups

@@ -1,23 +1,24 @@
-"""The drawing of KL divergence against bits per value."""
+"""Draw KL divergence against bits per value."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
 from tqforge.report import fmt
-from tqforge.report.judge.quality import quality_name
-from tqforge.report.judge.select import is_mixed, is_ours, pareto
+from tqforge.report.judge.select import pareto
 from tqforge.report.judge.thresholds import BROKEN, CHANGED, CLOSE
 from tqforge.report.render import svg
-from tqforge.report.schema.report import QualityRow
+from tqforge.report.render.sentences import pairs
+from tqforge.report.schema.rows import QualityRow
 
-#: Where a label may go, seen from its point in points: right, left, above, below, and the corners.
+#: Offsets of a label from its point, in order of preference: right, left, above, below, corners, farther away.
 _PLACES = (
     (9, 0),
     (-9, 0),
@@ -32,7 +33,7 @@ _PLACES = (
     (14, 18),
     (14, -18),
 )
-_BANDS = ((CLOSE, "close to f16"), (CHANGED, "clearly different"), (BROKEN, "not itself any more"))
+_BANDS = ((CLOSE, "close to f16"), (CHANGED, "clearly different"), (BROKEN, "unusable"))
 _KINDS = (
     ("tq3_0 for keys and values", svg.OURS, "o"),
     ("tq3_0 on one side", svg.MIXED, "D"),
@@ -41,12 +42,12 @@ _KINDS = (
 
 
 def drawable(rows: Sequence[QualityRow]) -> list[QualityRow]:
-    """The rows that have a place on a logarithmic axis."""
+    """Return the rows that a logarithmic axis can show."""
     return [row for row in rows if not row.is_floor and fmt.known(row.kl.value) and row.kl.value > 0]
 
 
 def kl_chart(rows: Sequence[QualityRow], name: str, *, narrow: bool = False) -> str:
-    """An SVG, or nothing if no row can be drawn. `narrow` is for a phone."""
+    """Return an SVG, or an empty text if no row can be drawn. `narrow` is for phones."""
     points = drawable(rows)
     if not points:
         return ""
@@ -114,7 +115,7 @@ def _floor(axes: Axes, rows: Sequence[QualityRow], low: float) -> None:
 
 
 def _kind(row: QualityRow) -> tuple[str, str, str]:
-    return _KINDS[(1 if is_mixed(row.pair) else 0) if is_ours(row.pair) else 2]
+    return _KINDS[int(row.pair.is_mixed) if row.pair.has_tq3_0 else 2]
 
 
 def _point(axes: Axes, row: QualityRow, low: float) -> None:
@@ -127,7 +128,7 @@ def _point(axes: Axes, row: QualityRow, low: float) -> None:
 
 
 def _tie(axes: Axes, points: Sequence[QualityRow]) -> None:
-    """A dotted line from a pair to itself without rotation: the second mark needs no name then."""
+    """Join a pair and itself without rotation by a dotted line, so that the second point needs no label."""
     usual = {row.pair: row for row in points if not row.unrotated}
     for row in points:
         if row.unrotated and row.pair in usual:
@@ -143,7 +144,7 @@ def _legend(figure: Figure, axes: Axes, points: Sequence[QualityRow], front: int
             [], [], marker="s", color=svg.PAPER, mec=svg.STOCK, mew=1.3, ms=7, ls="none", label="rotation switched off"
         )
     if front > 1:
-        handles += axes.plot([], [], color=svg.MUTED, lw=1.2, label="best for its size")
+        handles += axes.plot([], [], color=svg.MUTED, lw=1.2, label="Pareto front")
     if any(line.get_color() == svg.FLOOR for line in axes.lines):
         handles += axes.plot([], [], color=svg.FLOOR, lw=1.2, ls=(0, (5, 3)), label="noise: f16 against itself")
     size = 7.5 if narrow else 8.5
@@ -154,7 +155,7 @@ def _legend(figure: Figure, axes: Axes, points: Sequence[QualityRow], front: int
 
 
 def _labels(figure: Figure, axes: Axes, points: Sequence[QualityRow], size: float) -> None:
-    """Each name beside its point, where it covers the least of what is there already."""
+    """Place each label beside its point where it overlaps the least."""
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     frame = axes.get_window_extent(renderer)
@@ -162,12 +163,13 @@ def _labels(figure: Figure, axes: Axes, points: Sequence[QualityRow], size: floa
     taken = [Bbox.from_bounds(x - 7, y - 7, 14, 14) for x, y in spots]
     taken += [Bbox.from_bounds(x - 2, y - 2, 4, 4) for x, y in _along(axes, pareto(points))]
     taken += [text.get_window_extent(renderer) for text in axes.texts]
+    taken += [Bbox.from_bounds(frame.x0, y - 2, frame.width, 4) for y in _levels(axes)]
     for row in sorted((row for row in points if not row.unrotated), key=lambda row: (row.bits, row.kl.value)):
         text = axes.annotate(
             "", (row.bits, row.kl.value), xytext=(0, 0), textcoords="offset points", fontsize=size, zorder=5
         )
         text.set_parse_math(False)
-        text.set_text(fmt.line(row.pair))
+        text.set_text(str(row.pair))
         costs = []
         for place, (dx, dy) in enumerate(_PLACES):
             _move(text, dx, dy)
@@ -178,13 +180,20 @@ def _labels(figure: Figure, axes: Axes, points: Sequence[QualityRow], size: floa
 
 
 def _along(axes: Axes, front: Sequence[QualityRow]) -> list[tuple[float, float]]:
-    """Points on the drawn front, close enough to each other to keep labels off it."""
+    """Return closely spaced points on the Pareto front, to keep labels off it."""
     ends = [axes.transData.transform((row.bits, row.kl.value)) for row in front]
     return [
         (x0 + (x1 - x0) * step / 24, y0 + (y1 - y0) * step / 24)
         for (x0, y0), (x1, y1) in pairwise(ends)
         for step in range(1, 24)
     ]
+
+
+def _levels(axes: Axes) -> list[float]:
+    """Return the heights of the horizontal lines: the thresholds and the noise."""
+    lines = [np.asarray(line.get_xydata()) for line in axes.lines]
+    heights = [line[0, 1] for line in lines if line[:, 0].tolist() == [0, 1]]  # as axhline draws them
+    return [float(axes.transData.transform((0, height))[1]) for height in heights]
 
 
 def _move(text: object, dx: float, dy: float) -> None:
@@ -194,7 +203,7 @@ def _move(text: object, dx: float, dy: float) -> None:
 
 
 def _shared(one: Bbox, other: Bbox) -> float:
-    """The area that two boxes have in common."""
+    """Return the area that two boxes have in common."""
     width = min(one.x1, other.x1) - max(one.x0, other.x0)
     height = min(one.y1, other.y1) - max(one.y0, other.y0)
     return float(width * height) if width > 0 and height > 0 else 0.0
@@ -205,5 +214,5 @@ def _outside(box: Bbox, frame: Bbox) -> float:
 
 
 def _describe(points: Sequence[QualityRow]) -> str:
-    parts = [f"{quality_name(row)}: {fmt.bits(row.bits)} bits, KL {fmt.kl(row.kl.value)}" for row in points]
-    return f"{'; '.join(parts)}. The same figures stand in the table below."
+    parts = [f"{pairs.name(row)}: {fmt.bits(row.bits)} bits, KL {fmt.kl(row.kl.value)}" for row in points]
+    return f"{'; '.join(parts)}. The table below has the same figures."

@@ -1,4 +1,4 @@
-"""Matplotlib figures as inline SVG: colours become CSS variables, so that one drawing serves light, dark and print."""
+"""Convert Matplotlib figures to inline SVG with CSS variables as colours, for light, dark and print."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-logging.getLogger("matplotlib").setLevel(logging.ERROR)  # a font cache that is built anew is nobody's concern
+logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no message about rebuilding its font cache
 
-#: Stand-ins that no drawing uses for itself; `finish` turns each into a variable of the page.
+#: Placeholder colours; `finish` replaces each by a CSS variable.
 INK = "#010203"
 MUTED = "#010204"
 GRID = "#010205"
@@ -55,20 +55,20 @@ _STYLE = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The look of all figures."""
+    """Apply the common style of all figures."""
     with rc_context(_STYLE):  # type: ignore[arg-type]  # stubs know the names as literals only
         yield
 
 
 def canvas(width: float, height: float) -> Figure:
-    """A figure in inches, drawn without pyplot and so without global state."""
+    """Return a figure of this size in inches, without the global state of pyplot."""
     figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)  # measures texts for the placing of labels; `finish` draws
+    FigureCanvasAgg(figure)  # needed to measure text when labels are placed
     return figure
 
 
 def finish(figure: Figure, name: str, title: str, description: str) -> str:
-    """The `<svg>` element: no size of its own, unique ids, a title and a description for those who cannot see it."""
+    """Return the `<svg>` element: scalable, with unique ids, and a title and a description for screen readers."""
     stream = io.StringIO()
     nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
     with style():
@@ -79,7 +79,7 @@ def finish(figure: Figure, name: str, title: str, description: str) -> str:
     text = re.sub(r"<defs>\s*</defs>", "", text)
     text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", text)
-    text = re.sub(r"(\d+(?:\.\d+)?)px 'DejaVu Sans'[^;\"]*", r"\1px system-ui, sans-serif", text)
+    text = re.sub(r"'DejaVu Sans'[^;\"]*", "system-ui, sans-serif", text)
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour, f"var(--{variable})")
     box = re.search(r'viewBox="[^"]+"', text)

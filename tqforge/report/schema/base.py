@@ -1,14 +1,16 @@
-"""What rows and stages are made of, and the keys that every figure was measured under."""
+"""Base types of all records: numbers, intervals, statuses, checks and errors."""
 
 from __future__ import annotations
 
 import math
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
-#: A measured figure. What came out as no finite number is NaN in memory and null in the JSON, both ways.
+from tqforge.errors import TqforgeError
+
+#: A measured figure. A value that is not finite is NaN in memory and null in JSON.
 Real = Annotated[
     float,
     BeforeValidator(lambda value: math.nan if value is None else value),
@@ -16,18 +18,18 @@ Real = Annotated[
 ]
 
 
-class Status(StrEnum):
-    """What a check came to. `deferred` could not run here and says why; it never counts as passed."""
+class StageStatus(StrEnum):
+    """Result of a stage, a check or a run. `skipped` could not run here and says why; it never counts as passed."""
 
     PASSED = "passed"
     FAILED = "failed"
+    SKIPPED = "skipped"
     INCONCLUSIVE = "inconclusive"
-    DEFERRED = "deferred"
     ERROR = "error"
 
 
-class Outcome(StrEnum):
-    """What one needle cell came to."""
+class CellOutcome(StrEnum):
+    """Result of one needle question."""
 
     HIT = "hit"
     PARTIAL = "partial"
@@ -36,66 +38,44 @@ class Outcome(StrEnum):
     ERROR = "error"
 
 
+class NeedleResult(StrEnum):
+    """Needles that a pair found, of those that f16 found: all, some, none; or f16 found none, or errors."""
+
+    KEPT = "kept"
+    LOSSES = "losses"
+    LOST = "lost"
+    NOT_JUDGED = "not judged"
+    ERRORS = "errors"
+
+
+class PairLevel(StrEnum):
+    """How well a pair suits a model, from best to worst."""
+
+    SAFE = "safe"
+    UNDECIDED = "undecided"
+    LOSSY = "costs quality"
+    UNSAFE = "unsafe"
+
+
+class Choice(StrEnum):
+    """Result of looking for a pair that fits a memory budget."""
+
+    REFERENCE = "f16 fits"
+    FITS = "a safe pair fits"
+    TOO_SMALL = "no safe pair fits"
+    NOT_MEASURED = "quality was not measured"
+
+
+Phase = Literal["prefill", "decode", "end-to-end"]
+
+
 class Record(BaseModel):
-    """Base of all records: frozen, no unknown keys, no NaN in the JSON."""
+    """Base of all records: frozen, no unknown keys, no NaN in JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="null")
 
 
-class Machine(Record):
-    system: str
-    release: str
-    arch: str
-    cpu: str
-    cores: int
-    memory: int
-    python: str
-
-
-class BuildKeys(Record):
-    """What the measured library was built from."""
-
-    base: str
-    commit: str
-    tree: str
-    series_sha256: str
-    preset: str
-    flags: tuple[str, ...]
-    compiler: str
-    stamp: str
-    version: str
-
-
-class ModelKeys(Record):
-    """What was read from the GGUF itself."""
-
-    name: str
-    file: str
-    sha256: str
-    size: int
-    arch: str
-    layers: int
-    heads: int
-    kv_heads: int
-    head_k: int
-    head_v: int
-    trained_context: int
-    vocabulary: int
-    swa_window: int | None = None
-    mla: bool = False
-    chat_template: bool = True
-
-
-class RunSettings(Record):
-    """How contexts were made; equal for all pairs of a run."""
-
-    threads: int
-    n_batch: int
-    gpu_layers: int
-    flash_attention: bool = True
-
-
-class Failure(Record):
+class ErrorRecord(Record):
     """The error that ended a stage, as the command line would print it."""
 
     kind: str
@@ -104,12 +84,19 @@ class Failure(Record):
     where: str = ""
     remedy: str = ""
 
+    @classmethod
+    def of(cls, error: TqforgeError) -> ErrorRecord:
+        """Record an error."""
+        return cls(
+            kind=type(error).__name__, code=int(error.code), what=error.what, where=error.where, remedy=error.remedy
+        )
+
 
 class Check(Record):
-    """One yes-or-no question with what was expected and what was seen."""
+    """One check: what was expected and what was observed."""
 
     name: str
-    status: Status
+    status: StageStatus
     expected: str = ""
     observed: str = ""
     reason: str = ""
@@ -117,7 +104,7 @@ class Check(Record):
 
 
 class Interval(Record):
-    """A figure with the bounds of its 95 % interval."""
+    """A figure with its 95% interval."""
 
     value: Real
     low: Real

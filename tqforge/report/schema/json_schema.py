@@ -1,4 +1,4 @@
-"""`report.schema.json`, made from `report.py`: `python -m tqforge.report.schema.json_schema` writes it anew."""
+"""Generate `report.schema.json`: run `python -m tqforge.report.schema.json_schema`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATH = Path(__file__).with_name("report.schema.json")
 
 
 def text() -> str:
-    """The JSON schema of `report.json`."""
+    """Return the JSON schema of `report.json`."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Report.model_json_schema(mode="serialization"),

@@ -1,4 +1,4 @@
-"""`report.json`, version 1. Every figure of a run stands here beside the keys it was measured under.
+"""`report.json`: every figure of a run beside the provenance it was measured under.
 
 Sizes are bytes, times seconds, KL divergences nats per token, rates tokens per second.
 """
@@ -6,204 +6,39 @@ Sizes are bytes, times seconds, KL divergences nats per token, rates tokens per 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from tqforge.core.pair import Pair
+from tqforge.report.schema.base import Record, StageStatus
+from tqforge.report.schema.provenance import BuildProvenance, Machine, ModelProvenance, RunSettings
+from tqforge.report.schema.rows import PairVerdict
+from tqforge.report.schema.stages import Stage
 
-from tqforge.report.schema.base import (
-    BuildKeys,
-    Check,
-    Failure,
-    Interval,
-    Machine,
-    ModelKeys,
-    Outcome,
-    Real,
-    Record,
-    RunSettings,
-    Status,
-)
-from tqforge.report.schema.rows import (
-    DeviceRow,
-    MemoryRow,
-    NearMiss,
-    Need,
-    NeedleCell,
-    NeedleSummary,
-    OpsRow,
-    PairVerdict,
-    PlanRow,
-    QualityRow,
-    Recommendation,
-    SpeedRatio,
-    SpeedRow,
-)
-
-SCHEMA_VERSION: Literal[1] = 1
-
-
-__all__ = [
-    "BuildKeys",
-    "Check",
-    "CheckStage",
-    "DeviceRow",
-    "DeviceStage",
-    "Failure",
-    "Interval",
-    "Machine",
-    "MemoryRow",
-    "MemoryStage",
-    "ModelKeys",
-    "NearMiss",
-    "Need",
-    "NeedleCell",
-    "NeedleStage",
-    "NeedleSummary",
-    "OpsRow",
-    "OpsStage",
-    "Outcome",
-    "PairVerdict",
-    "PlanRow",
-    "PlanStage",
-    "QualityRow",
-    "QualityStage",
-    "Real",
-    "Recommendation",
-    "Record",
-    "Report",
-    "RunSettings",
-    "SpeedRatio",
-    "SpeedRow",
-    "SpeedStage",
-    "Stage",
-    "Status",
-]
-
-
-class _Stage(Record):
-    status: Status
-    reason: str = ""
-    remedy: str = ""
-    seconds: float = 0.0
-    notes: tuple[str, ...] = ()
-    error: Failure | None = None
-
-
-class CheckStage(_Stage):
-    """Stages that are a list of checks: source, codec, placement."""
-
-    name: Literal["source", "codec", "placement"]
-    checks: tuple[Check, ...] = ()
-
-
-class OpsStage(_Stage):
-    name: Literal["ops"] = "ops"
-    rows: tuple[OpsRow, ...] = ()
-
-
-class DeviceStage(_Stage):
-    """A whole model on the device. `floor` is KL(CPU || device) of f16/f16; `bar` is what that alone would allow."""
-
-    name: Literal["device"] = "device"
-    device: str = ""
-    model: str = ""
-    model_sha256: str = ""
-    text: str = ""
-    batches: tuple[int, ...] = ()
-    greedy: int = 0
-    floor: Real | None = None
-    bar: Real | None = None
-    rows: tuple[DeviceRow, ...] = ()
-
-
-class MemoryStage(_Stage):
-    name: Literal["memory"] = "memory"
-    rows: tuple[MemoryRow, ...] = ()
-
-
-class NeedleStage(_Stage):
-    name: Literal["needle"] = "needle"
-    text: str = ""
-    text_sha256: str = ""
-    template_sha256: str = ""
-    answer_tokens: int = 0
-    lengths: tuple[int, ...] = ()
-    depths: tuple[float, ...] = ()
-    prefix: Literal["shared", "fresh"] = "fresh"
-    losses: tuple[str, ...] = ()  # pairs that lost needles which f16 found: a stage that passed can have them
-    cells: tuple[NeedleCell, ...] = ()
-    summaries: tuple[NeedleSummary, ...] = ()
-
-
-class QualityStage(_Stage):
-    """`scored` tokens after each of the `prefixes` of one text; `greedy_tokens` generated after each of `greedy_at`."""
-
-    name: Literal["quality"] = "quality"
-    text: str = ""
-    text_sha256: str = ""
-    prefixes: tuple[int, ...] = ()
-    scored: int = 0
-    greedy_at: tuple[int, ...] = ()
-    greedy_tokens: int = 0
-    rows: tuple[QualityRow, ...] = ()
-
-
-class SpeedStage(_Stage):
-    """`rows` were measured through the bindings, `llama_bench` by upstream's program of the same build.
-
-    `beside` are the rows of another build that took its turns in the same rounds; `beside_build` says which.
-    """
-
-    name: Literal["speed"] = "speed"
-    threads: int = 0
-    rows: tuple[SpeedRow, ...] = ()
-    llama_bench: tuple[SpeedRow, ...] = ()
-    beside: tuple[SpeedRow, ...] = ()
-    beside_build: str = ""
-    ratios: tuple[SpeedRatio, ...] = ()
-    noise: str = ""  # why the machine was not quiet; empty if it was
-    spread: float | None = None  # of repeated rates around their median, the middle one of all rows
-    busy: float | None = None  # share of the CPUs that this run had while it was measured
-
-
-class PlanStage(_Stage):
-    """What fits into a memory budget, and which of it is safe."""
-
-    name: Literal["plan"] = "plan"
-    n_ctx: int = 0  # of the recommendations
-    budgets: tuple[int, ...] = ()  # asked for; without them they are chosen where the recommended pair changes
-    working_set: int | None = None  # what the GPU driver of this machine grants, where there is a GPU
-    rows: tuple[PlanRow, ...] = ()
-    recommendations: tuple[Recommendation, ...] = ()
-
-
-Stage = Annotated[
-    CheckStage | OpsStage | DeviceStage | MemoryStage | NeedleStage | QualityStage | SpeedStage | PlanStage,
-    Field(discriminator="name"),
-]
+SCHEMA_VERSION: Literal[2] = 2
 
 
 class Report(Record):
-    """The whole of one `tqforge verify`."""
+    """The report of one `tqforge verify`."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     tqforge: str
     command: tuple[str, ...]
     started: str
     seconds: float
-    status: Status
+    status: StageStatus
     profile: Literal["quick", "full", "custom"]
-    pairs: tuple[str, ...]
+    pairs: tuple[Pair, ...]
     seeds: tuple[int, ...]
     machine: Machine
-    build: BuildKeys
-    model: ModelKeys | None
+    build: BuildProvenance
+    model: ModelProvenance | None
     settings: RunSettings | None = None
-    asked: tuple[str, ...] = ()  # stages the run was asked for; while it goes on some of them are not there yet
+    asked: tuple[str, ...] = ()  # stages of this run; some are missing while it goes on
+    not_asked: tuple[str, ...] = ()  # the other stages that this version has
     stages: tuple[Stage, ...]
     verdicts: tuple[PairVerdict, ...] = ()  # one per pair that was compared with f16
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, ready for `json.dumps`; no NaN among them."""
+        """Return plain values without NaN, ready for `json.dumps`."""
         values: dict[str, Any] = json.loads(self.model_dump_json())
         return values

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tqforge.report.schema.base import Interval, Outcome, Real, Record
+from tqforge.core.pair import Pair
+from tqforge.report.schema.base import CellOutcome, Choice, Interval, NeedleResult, PairLevel, Phase, Real, Record
 
 
 class MemoryRow(Record):
-    """K and V tensors of one context: as the library allocated them beside what the block sizes give.
+    """K and V tensors of one context, as allocated and by formula; `buffers` is their backend memory with padding."""
 
-    `buffers` is the size of the backend buffers that hold them, padding included; types are those of the tensors.
-    """
-
-    pair: str
+    pair: Pair
     n_ctx: int
     k_measured: int
     v_measured: int
@@ -29,7 +27,7 @@ class MemoryRow(Record):
 
 
 class NearMiss(Record):
-    """A word of the answer that is almost the key: `distance` edits away."""
+    """A word of the answer that is `distance` edits from the expected one."""
 
     expected: str
     seen: str
@@ -37,9 +35,9 @@ class NearMiss(Record):
 
 
 class NeedleCell(Record):
-    """One question put to one pair. `control` names the untreated runs a cell is judged against."""
+    """One question to one pair. `control` names the control runs that a cell is judged against."""
 
-    pair: str
+    pair: Pair
     control: Literal["none", "f16", "no-needle"]
     facts: tuple[str, ...]
     fact_kind: str
@@ -48,7 +46,7 @@ class NeedleCell(Record):
     depth: float
     seed: int
     position: int = 0
-    outcome: Outcome
+    outcome: CellOutcome
     score: float | None
     exact: bool | None
     found: tuple[str, ...] = ()
@@ -60,12 +58,9 @@ class NeedleCell(Record):
 
 
 class NeedleSummary(Record):
-    """All judged cells of one pair at one length (`length` None: all lengths).
+    """All judged cells of one pair at one length (`length` None: all lengths)."""
 
-    `outcome`: `kept` all that f16 found, `losses` (some), `lost` (all), `not judged` (f16 found none), `errors`.
-    """
-
-    pair: str
+    pair: Pair
     length: int | None
     n: int
     hits: int
@@ -75,14 +70,11 @@ class NeedleSummary(Record):
     errors: int
     mean_score: float | None
     rate: Interval | None
-    outcome: Literal["kept", "losses", "lost", "not judged", "errors"] = "not judged"
+    outcome: NeedleResult = NeedleResult.NOT_JUDGED
 
 
 class Greedy(Record):
-    """Greedy continuations beside those of f16: how many tokens are equal before the first difference.
-
-    `mean` is over the starts, `same` is the share of starts without any difference in `limit` tokens.
-    """
+    """Tokens that equal those of f16 before the first difference, per start; `same` is the share without one."""
 
     limit: int
     equal: tuple[int, ...]
@@ -91,13 +83,12 @@ class Greedy(Record):
 
 
 class QualityRow(Record):
-    """One pair against f16 on the same tokens. `floor` rows are f16 against itself: the noise of the method.
+    """One pair against f16 on the same tokens. `is_floor`: f16 against itself, the noise of the method.
 
-    `rotation` names the sides llama.cpp rotated; `unrotated` rows had that switched off, to show what it is worth.
-    `perplexity_ratio` is this perplexity over that of f16 on the same tokens.
+    `rotation` names the sides that llama.cpp rotated; it was switched off for `unrotated` rows.
     """
 
-    pair: str
+    pair: Pair
     bits: float
     prefix: int
     tokens: int
@@ -115,10 +106,7 @@ class QualityRow(Record):
 
 
 class OpsRow(Record):
-    """One run of upstream's test-backend-ops, or of the Metal host's own cases (with an NMSE, against float64).
-
-    `dispatches` counts the kernels that the Metal host ran; None elsewhere.
-    """
+    """A run of test-backend-ops, or of the emulator's cases against float64; `dispatches` counts its kernels."""
 
     backend: str
     op: str
@@ -133,26 +121,34 @@ class OpsRow(Record):
     note: str = ""
 
 
+class WriteError(Record):
+    """Squared error over squared value of the K or V rows that CPU and device wrote, mean over the layers."""
+
+    side: Literal["k", "v"]
+    cpu: Real
+    device: Real
+
+
 class DeviceRow(Record):
     """One pair with all layers on the device, beside the CPU alone on the same tokens.
 
-    `kl_same` is KL(CPU || device) where the CPU reads the rows that the device wrote: up to `bar` it is good.
-    `error_cpu` and `error_device` are squared error over squared value of what either wrote, mean over all cache
-    tensors. `kl` is KL(CPU || device) where each reads its own cache, `kl_cpu` KL(CPU || CPU) with the same tokens one
-    by one: a quantizer makes much of the least difference, so that neither is judged. The two `kl_f16` are
-    KL(f16 || pair) on one backend. The greedy texts part at token `parted`: the CPU's choice leads the device's by
-    `gap_cpu` logits on the CPU, there it trails by `gap_device`. `attention` and `writes` count the Metal host's
-    dispatches of such kernels; None elsewhere.
+    `kl_same` is KL(CPU || device) where the CPU reads the rows that the device wrote; it may be `limit` at most.
+    `error_cpu` and `error_device` are squared errors of the written rows, mean over all cache tensors. `kl` (each reads
+    its own cache) and `kl_cpu` (CPU against itself, tokens one by one) grow with any small difference and are not
+    judged. The two `kl_f16` are KL(f16 || pair) on one backend. From token `parted` on the greedy texts differ: the
+    CPU's choice leads by `gap_cpu` logits on the CPU and trails by `gap_device` on the device. `strays` and
+    `cpu_strays` are ops on another backend than intended. `attention` and `writes` count dispatches of the emulator.
     """
 
-    pair: str
+    pair: Pair
     tokens: int
     kl: Interval
     kl_max: Real
     top1: Real
     kl_cpu: Interval | None = None
     kl_same: Interval | None = None
-    bar: Real | None = None
+    limit: Real | None = None
+    write_errors: tuple[WriteError, ...] = ()
     error_cpu: Real | None = None
     error_device: Real | None = None
     kl_f16_device: Interval | None = None
@@ -163,6 +159,7 @@ class DeviceRow(Record):
     text: str = ""
     splits: int = 0
     strays: tuple[str, ...] = ()
+    cpu_strays: tuple[str, ...] = ()
     dispatches: int | None = None
     attention: int | None = None
     writes: int | None = None
@@ -171,34 +168,34 @@ class DeviceRow(Record):
 
 
 class SpeedRow(Record):
-    """Rates of one pair at one depth, medians over interleaved rounds, with the ratio to f16 in the same run."""
+    """Rates of one pair at one depth: medians over interleaved rounds, with the ratio to f16 in the same run."""
 
-    pair: str
+    pair: Pair
     depth: int
-    phase: Literal["prefill", "decode", "end-to-end"]
+    phase: Phase
     rate: Interval
     ratio_f16: Interval | None
     rounds: int
-    note: str = ""
-    depth_share: float | None = None  # of the time per token: what depth 0 does not have, attention above all
-    neighbour: str = ""  # the stock pair that this one is first compared with
+    depth_share: float | None = None  # part of the time per token that depth 0 does not have
+    neighbour: Pair | None = None  # the stock pair that this one is first compared with
     ratio_neighbour: Interval | None = None
 
 
 class SpeedRatio(Record):
-    """A pair's rate over another's in the same rounds; `bar` is what was aimed at, where there is an aim."""
+    """A pair's rate over another's in the same rounds; `build` names the other's build, `target` the least ratio."""
 
-    pair: str
-    against: str
-    phase: Literal["prefill", "decode", "end-to-end"]
+    pair: Pair
+    against: Pair
+    build: str = ""
+    phase: Phase
     depth: int
     ratio: Interval
     rounds: int
-    bar: float | None = None
+    target: float | None = None
 
 
-class Need(Record):
-    """Bytes of one context by what they are for; layers with a sliding window apart."""
+class MemoryNeed(Record):
+    """Bytes of one context by use; layers with a sliding window are counted in `kv_swa`."""
 
     weights: int
     kv: int
@@ -211,35 +208,42 @@ class Need(Record):
 
 
 class PlanRow(Record):
-    """What one context needs: as planned from file and block sizes, and as llama.cpp allocated it in this run."""
+    """The memory of one context: planned from file and block sizes, and as llama.cpp allocated it."""
 
-    pair: str
+    pair: Pair
     n_ctx: int
-    planned: Need
-    measured: Need | None = None
+    planned: MemoryNeed
+    measured: MemoryNeed | None = None
+
+
+class PairVerdict(Record):
+    """Whether a pair suits this model, its worst KL divergence, and the needles it found of those that f16 found."""
+
+    pair: Pair
+    bits: float
+    level: PairLevel
+    kl: Interval
+    hits: int = 0
+    needles: int = 0
+    unrotated: bool = False
 
 
 class Recommendation(Record):
-    """The pair for a memory budget; `usable` is what the machine grants of it (on macOS the GPU's working set).
+    """The pair for a memory budget, `usable` of which the machine grants. `need` is measured or else planned.
 
-    `need` is measured where `measured` says so, else planned.
+    `closer` pairs are closer to f16 but need `closer_need` or more; `unsafe` ones would fit, or are smaller.
     """
 
     budget: int
     usable: int
     n_ctx: int
-    pair: str | None
-    need: int | None
+    outcome: Choice
+    pair: Pair | None = None
+    need: int | None = None
     measured: bool = False
-    reason: str = ""
-
-
-class PairVerdict(Record):
-    """Whether a pair can be used with this model, and the figures that decided; on how many needles it rests."""
-
-    pair: str
-    bits: float
-    level: Literal["safe", "undecided", "costs quality", "unsafe"]
-    why: str
-    needles: int = 0
-    unrotated: bool = False
+    verdict: PairVerdict | None = None
+    closer: tuple[Pair, ...] = ()
+    closer_need: int | None = None
+    smallest: Pair | None = None
+    smallest_need: int | None = None
+    unsafe: tuple[PairVerdict, ...] = ()

@@ -1,19 +1,24 @@
-"""Runs that were recorded: found in the workspace, read back, shown again."""
+"""Recorded runs: find them in the workspace and read them back."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tqforge.errors import ConfigError, UsageError
-from tqforge.report.schema.report import Report
+from tqforge.report.schema.report import SCHEMA_VERSION, Report
 
 NAME = "report.json"
+_REMEDY = "Read it with the version that wrote it, or run `tqforge verify` again."
+
+
+class _Version(BaseModel):
+    schema_version: int
 
 
 def newest(runs: Path) -> Path:
-    """The `report.json` of the newest run in the workspace."""
+    """Return the `report.json` of the newest run in the workspace."""
     found = sorted(runs.glob(f"*/{NAME}"), key=lambda path: (path.parent.name, path.stat().st_mtime))
     if not found:
         raise UsageError(
@@ -23,16 +28,20 @@ def newest(runs: Path) -> Path:
 
 
 def load(path: Path) -> Report:
-    """Read a `report.json`; a folder stands for the one in it."""
+    """Read a `report.json`, or the one in a folder. Raises ConfigError for another schema version or bad content."""
     file = path / NAME if path.is_dir() else path
     try:
-        return Report.model_validate_json(file.read_bytes())
+        data = file.read_bytes()
     except OSError as error:
         raise UsageError("The recorded run cannot be read.", where=f"{file}: {error.strerror}") from error
+    try:
+        version = _Version.model_validate_json(data).schema_version
+        if version != SCHEMA_VERSION:
+            what = f"{file.name} has schema version {version}; this tqforge reads version {SCHEMA_VERSION}."
+            raise ConfigError(what, where=str(file), remedy=_REMEDY)
+        return Report.model_validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         place = "".join(f"{part}: " for part in first["loc"][-1:])
-        what = f"{file.name} is not a report that this tqforge reads ({place}{first['msg']})."
-        raise ConfigError(
-            what, where=str(file), remedy="Read it with the version that wrote it, or run `tqforge verify` again."
-        ) from error
+        what = f"{file.name} is not a valid report ({place}{first['msg']})."
+        raise ConfigError(what, where=str(file), remedy=_REMEDY) from error

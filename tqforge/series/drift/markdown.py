@@ -1,4 +1,4 @@
-"""The drift report: one table of patches and snapshots, the same text for the same run."""
+"""Render the drift report as JSON and as drift.md: one table of patches and snapshots."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 
 from tqforge.base.snapshots import Snapshot
 from tqforge.core.values import Base
-from tqforge.series.drift.outcomes import Result
+from tqforge.series.drift.outcomes import DriftResult
 
 SCHEMA = "tqforge.drift/1"
 
 
 @dataclass(frozen=True)
 class Drift:
-    """All results, by the label of the snapshot, in the order of `--to`."""
+    """All results by the label of the snapshot, in the order of `--to`."""
 
     base: Base
     series_sha256: str
     snapshots: tuple[Snapshot, ...]
-    results: Mapping[str, Sequence[Result]]
+    results: Mapping[str, Sequence[DriftResult]]
 
     @property
     def patches(self) -> list[str]:
         return [result.patch for result in next(iter(self.results.values()), ())]
 
     def first_breaking(self, patch: str) -> str:
-        """The first snapshot, in the order given, where a patch breaks; empty when it never does."""
+        """Return the first snapshot, in the given order, where a patch breaks; empty when it never does."""
         for snapshot in self.snapshots:
             if any(result.patch == patch and result.breaking for result in self.results[snapshot.label]):
                 return snapshot.label
@@ -39,7 +39,7 @@ class Drift:
 
 
 def document(drift: Drift) -> dict[str, Any]:
-    """The JSON form."""
+    """Return the JSON document."""
     return {
         "schema": SCHEMA,
         "base": {"name": drift.base.name, "commit": drift.base.commit, "tree": drift.base.tree},
@@ -59,12 +59,12 @@ def document(drift: Drift) -> dict[str, Any]:
 
 
 def markdown(drift: Drift) -> str:
-    """The report as a page."""
+    """Return the text of drift.md."""
     labels = [snapshot.label for snapshot in drift.snapshots]
     lines = [
-        f"# Drift of the series of base {drift.base.name}",
+        f"# Drift of the series for base {drift.base.name}",
         "",
-        f"Made for {drift.base.title}, tree {drift.base.tree}; series {drift.series_sha256[:12]}.",
+        f"Base: {drift.base.title}, tree {drift.base.tree}. Series: {drift.series_sha256[:12]}.",
         "",
         *_row(["patch", *labels, "first breaking"]),
         "|" + " --- |" * (len(labels) + 2),
@@ -82,14 +82,13 @@ def _row(cells: Sequence[str]) -> list[str]:
     return ["| " + " | ".join(cells) + " |"]
 
 
-def _cell(result: Result) -> str:
+def _cell(result: DriftResult) -> str:
     return f"**{result.outcome}**" if result.breaking else str(result.outcome)
 
 
-def sentence(result: Result) -> str:
-    """Outcome, place, detail and what it depends on."""
+def sentence(result: DriftResult) -> str:
+    """Return outcome, place, detail and dependencies as one line."""
     text = str(result.outcome)
     text += f" in {result.place()}" if result.file else ""
     text += f" ({result.detail})" if result.detail else ""
-    do = "does" if len(result.needs) == 1 else "do"
-    return text + (f"; needs {', '.join(result.needs)}, which {do} not apply here" if result.needs else "")
+    return text + (f"; depends on {', '.join(result.needs)}, which failed" if result.needs else "")

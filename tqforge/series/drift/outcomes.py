@@ -1,4 +1,4 @@
-"""What can become of a patch on another state of llama.cpp."""
+"""The result of a patch on another version of llama.cpp."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Outcome(StrEnum):
-    """What becomes of one patch."""
+class DriftOutcome(StrEnum):
+    """Whether and how a patch applies."""
 
     CLEAN = "clean"
     MOVED = "moved"
@@ -19,25 +19,25 @@ class Outcome(StrEnum):
     LOST_LINES = "lost upstream lines"
 
 
-BREAKING = {Outcome.CONFLICT, Outcome.TARGET_DELETED, Outcome.BROKEN, Outcome.LOST_LINES}
+BREAKING = {DriftOutcome.CONFLICT, DriftOutcome.TARGET_DELETED, DriftOutcome.BROKEN, DriftOutcome.LOST_LINES}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class DriftResult:
     """One patch on one snapshot."""
 
     patch: str
-    outcome: Outcome
+    outcome: DriftOutcome
     file: str = ""
     hunk: int = 0
     hunks: int = 0
     detail: str = ""
-    needs: tuple[str, ...] = ()  # earlier patches that failed and without which this one cannot apply
+    needs: tuple[str, ...] = ()  # earlier patches that failed and that this one depends on
 
     @property
     def breaking(self) -> bool:
         return self.outcome in BREAKING
 
     def place(self) -> str:
-        """File and hunk, for a table."""
+        """Return file and hunk, for a table."""
         return f"{self.file}, hunk {self.hunk} of {self.hunks}" if self.hunk else self.file

@@ -1,7 +1,7 @@
-"""Whether a change landed where it was made. Computes only.
+"""Check that a change applied to the function it was made for.
 
-A patch and a merge know lines, not functions: where upstream has two functions with like bodies, both can take a line
-from the wrong one without a word. A removed line therefore belongs to its section: what git prints behind `@@`.
+Patches and merges know lines, not functions: where upstream has two functions with similar bodies, both can silently
+remove a line from the wrong one. So the section of a removed line is compared: the heading that git prints after `@@`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Read = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Removal:
-    """A line that a change takes away, and the heading above it."""
+    """A removed line, and the heading above it."""
 
     path: str
     line: str
@@ -27,7 +27,7 @@ class Removal:
 
 
 def removals(diffs: Sequence[FileDiff], read: Read) -> Iterator[Removal]:
-    """The removed lines that say something and stand below a heading. `read` gives the files before the change."""
+    """Yield the removed lines with words below a heading. `read` returns the files before the change."""
     for diff in diffs:
         if diff.status == "D" or not any(hunk.changed("-") for hunk in diff.hunks):
             continue
@@ -43,7 +43,7 @@ def removals(diffs: Sequence[FileDiff], read: Read) -> Iterator[Removal]:
 
 
 def misplaced(made: Sequence[Removal], landed: Sequence[Removal], read: Read) -> list[tuple[Removal, str]]:
-    """What goes from another section than it was made for, although that one is still there and has the line."""
+    """Return lines removed from the wrong section although the right one still exists and has the line."""
     sections: dict[str, set[str]] = {}
     for item in made:
         sections.setdefault(item.line, set()).add(item.section)
@@ -58,12 +58,12 @@ def misplaced(made: Sequence[Removal], landed: Sequence[Removal], read: Read) ->
 
 
 def _above(lines: Sequence[str], number: int) -> str:
-    """The nearest heading before a line (counted from 1)."""
+    """Return the nearest heading before a line (counted from 1)."""
     return next((line for line in reversed(lines[: number - 1]) if _HEADING.match(line)), "")
 
 
 def _below(lines: Sequence[str], section: str) -> list[str]:
-    """All lines of the sections of that heading."""
+    """Return all lines of the sections with that heading."""
     found: list[str] = []
     inside = False
     for line in lines:

@@ -1,4 +1,4 @@
-"""Rules that need nothing but the files of the series."""
+"""Lint rules that only need the files of the series."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _SUBJECT = re.compile(r"^[a-z0-9_./ -]+ : \S")
 
 
 def well_formed(subject: Subject) -> Iterator[Finding]:
-    """Every file is a patch in mail format."""
+    """Check that every file is a patch in mail format."""
     for patch in subject.series.patches:
         if reason := broken_reason(patch.data):
             yield Finding(
-                patch.name, f"not a well-formed patch: {reason}", "Write it anew with `tqforge patch export`."
+                patch.name, f"not a well-formed patch: {reason}", "Regenerate it with `tqforge patch export`."
             )
 
 
 def trailers_complete(subject: Subject) -> Iterator[Finding]:
-    """Name, reason, upstream status and guard are there and follow their grammar."""
+    """Check that name, reason, upstream status and guard are present and well-formed."""
     for patch, parsed in subject.parsed():
         for problem in trailers.problems(parsed.trailers, patch.title):
             yield Finding(patch.name, f"trailer {problem}", _AMEND)
 
 
 def subject_line(subject: Subject) -> Iterator[Finding]:
-    """The subject follows upstream's form."""
+    """Check that the subject has upstream's form."""
     for patch, parsed in subject.parsed():
         if not _SUBJECT.match(parsed.subject) or len(parsed.subject) > 72:
             yield Finding(
@@ -46,35 +46,33 @@ def subject_line(subject: Subject) -> Iterator[Finding]:
 
 
 def series_and_folder_agree(subject: Subject) -> Iterator[Finding]:
-    """Each patch file is listed, nothing else lies in the folder, and the series is not empty."""
+    """Check that each patch file is listed, the folder holds nothing else, and the series is not empty."""
     listed = {patch.name for patch in subject.series.patches}
     if not listed:
         yield Finding("", f"the series of base '{subject.base}' is empty", "Export at least one patch.")
-    for path in sorted(subject.shelf.folder.iterdir()):
+    for path in sorted(subject.paths.folder.iterdir()):
         if path.name in listed or path.name in _ALLOWED:
             continue
         if path.suffix == SUFFIX:
-            yield Finding(
-                path.name, "lies in the folder but is not in the series", f"List it in `{SERIES}` or remove it."
-            )
+            yield Finding(path.name, "is in the folder but not in the series", f"List it in `{SERIES}` or remove it.")
         else:
-            yield Finding(path.name, "is no part of a series", "Move it elsewhere.")
+            yield Finding(path.name, "does not belong to a series", "Move it elsewhere.")
 
 
 def lock_agrees(subject: Subject) -> Iterator[Finding]:
-    """The lock names exactly these files."""
-    entry = lock.read(subject.shelf.lock).bases.get(subject.base)
+    """Check that the lock lists exactly these files."""
+    entry = lock.read(subject.paths.lock).bases.get(subject.base)
     if entry is None:
         yield Finding("", f"the lock has no entry for base '{subject.base}'", "Run `tqforge patch apply --write-lock`.")
         return
     try:
-        lock.check_series(entry, subject.series, subject.shelf.lock)
+        lock.check_series(entry, subject.series, subject.paths.lock)
     except ConfigError as error:
         yield Finding("", error.what, error.remedy)
 
 
 def does_something(subject: Subject) -> Iterator[Finding]:
-    """No patch without a change, and none that changes white space only."""
+    """Reject patches that change nothing, or only white space."""
     for patch, parsed in subject.parsed():
         for diff in parsed.files:
             if not diff.hunks and not diff.binary and diff.status == "M":
@@ -94,14 +92,15 @@ def _white_space_only(diff: FileDiff) -> bool:
 
 
 def plain_text(subject: Subject) -> Iterator[Finding]:
-    """No binary content, no CRLF, nothing but ASCII, no white space at the end of an added line."""
+    """Reject binary content, CRLF, characters outside ASCII, and white space at the end of an added line."""
     for patch, parsed in subject.parsed():
         for diff in parsed.files:
             if diff.binary:
                 yield Finding(patch.name, f"binary change of {diff.path}", "Keep binary files out of patches.")
             yield from _added_lines(patch.name, diff)
-        if not patch.data.isascii():
-            yield Finding(patch.name, "holds characters outside ASCII", _AMEND)
+        added = (line for diff in parsed.files for hunk in diff.hunks for line in hunk.changed("+"))
+        if not all(line.isascii() for line in (parsed.subject, *parsed.body, *added)):
+            yield Finding(patch.name, "contains characters outside ASCII", _AMEND)
 
 
 def _added_lines(name: str, diff: FileDiff) -> Iterator[Finding]:
@@ -113,21 +112,21 @@ def _added_lines(name: str, diff: FileDiff) -> Iterator[Finding]:
 
 
 def no_machine_path(subject: Subject) -> Iterator[Finding]:
-    """No path of somebody's machine in the message or in an added line."""
+    """Reject paths of somebody's machine in the message or in an added line."""
     for patch, parsed in subject.parsed():
         lines = [*parsed.body, *(line for diff in parsed.files for hunk in diff.hunks for line in hunk.changed("+"))]
         for line in lines:
             if found := _MACHINE_PATH.search(line):
-                yield Finding(patch.name, f"holds a path of a machine: {found[0]}", _AMEND)
+                yield Finding(patch.name, f"contains a path of a machine: {found[0]}", _AMEND)
 
 
 def inside_scope(subject: Subject) -> Iterator[Finding]:
-    """Each patch touches only the files that its name declares."""
+    """Check that each patch only touches the files that the prefix of its name allows."""
     for patch, parsed in subject.parsed():
         scope = next((scope for scope in subject.settings.scopes if patch.name.startswith(scope.prefix)), None)
         if scope is None:
             known = ", ".join(sorted(scope.prefix for scope in subject.settings.scopes))
-            yield Finding(patch.name, "its name declares no scope", f"Begin the name with one of: {known}.")
+            yield Finding(patch.name, "the prefix of its name has no scope", f"Start the name with one of: {known}.")
             continue
         for path in _outside(parsed, scope.files):
             yield Finding(

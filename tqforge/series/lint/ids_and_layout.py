@@ -1,4 +1,4 @@
-"""Rules about the patched tree: type ids and the block layout."""
+"""Lint rules for the patched tree: type ids and the block layout."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from tqforge.core import tq3_0
-from tqforge.series.lint.subject import Deferred, Finding, Rule, Subject, Tree
+from tqforge.core.cache_types import TQ3_0
+from tqforge.series.lint.subject import Finding, Rule, Skipped, SourceTree, Subject
 
 HEADER, COMMON, GGUF_CONSTANTS = "ggml/include/ggml.h", "ggml/src/ggml-common.h", "gguf-py/gguf/constants.py"
 _ENUMS = ("ggml_type", "ggml_ftype", "llama_ftype")
@@ -25,7 +26,7 @@ _FIELD = re.compile(r"^\s*(\w+)\s+(\w+)\s*(?:\[([^\]]+)\])?\s*;", re.M)
 
 
 def enum_values(text: str, name: str) -> dict[str, int]:
-    """The members of a C enum with their values."""
+    """Return the members of a C enum with their values."""
     found = re.search(rf"enum\s+{name}\s*\{{(.*?)\}}", text, re.S)
     values: dict[str, int] = {}
     if not found:
@@ -43,17 +44,17 @@ def _number(text: str, known: dict[str, int]) -> int:
     return known[text] if text in known else int(text, 0)
 
 
-def new_values(before: Tree, after: Tree, enum: str) -> dict[str, int]:
-    """Members that the series adds to an enum, COUNT left out."""
+def new_values(before: SourceTree, after: SourceTree, enum: str) -> dict[str, int]:
+    """Return the members that the series adds to an enum, without COUNT."""
     old = enum_values(before.read(_HEADERS[enum]) or "", enum)
     new = enum_values(after.read(_HEADERS[enum]) or "", enum)
     return {name: value for name, value in new.items() if name not in old and not name.endswith("COUNT")}
 
 
-def ids_are_free(subject: Subject) -> Iterator[Finding | Deferred]:
-    """New enum values collide with nothing: the base, the newest upstream at hand, known forks, upstream's next ids."""
+def ids_are_free(subject: Subject) -> Iterator[Finding | Skipped]:
+    """Check new enum values for collisions: with the base, imported snapshots, known forks, upstream's next ids."""
     if subject.before is None or subject.after is None:
-        yield Deferred(subject.no_tree)
+        yield Skipped(subject.no_tree)
         return
     for enum in _ENUMS:
         for name, value in new_values(subject.before, subject.after, enum).items():
@@ -75,20 +76,20 @@ def _collisions(subject: Subject, enum: str, name: str, value: int) -> Iterator[
             )
     for fork in subject.settings.forks:
         if enum == "ggml_type" and value in fork.ids:
-            yield Finding("", f"{name} = {value} is a type of {fork.name}", remedy)
+            yield Finding("", f"{name} = {value} is used by {fork.name}", remedy)
 
 
-def _count_is_last(after: Tree) -> Iterator[Finding]:
+def _count_is_last(after: SourceTree) -> Iterator[Finding]:
     values = enum_values(after.read(HEADER) or "", "ggml_type")
     count = values.pop("GGML_TYPE_COUNT", None)
     if values and count != max(values.values()) + 1:
         yield Finding(
-            "", f"GGML_TYPE_COUNT is {count}, the largest type is {max(values.values())}", "COUNT is that plus one."
+            "", f"GGML_TYPE_COUNT is {count}, the largest type is {max(values.values())}", "Set COUNT to that plus one."
         )
 
 
 def block_layout(text: str, type_name: str) -> list[tuple[str, int]] | None:
-    """The fields of `block_<type>` in ggml-common.h with their bytes; None when there is no such block."""
+    """Return the fields of `block_<type>` in ggml-common.h with their bytes; None without such a block."""
     found = re.search(rf"typedef struct \{{([^{{}}]*)\}} block_{type_name};", text)
     if not found:
         return None
@@ -105,7 +106,7 @@ def block_layout(text: str, type_name: str) -> list[tuple[str, int]] | None:
 
 
 def _evaluate(expression: str) -> int:
-    """Integer arithmetic with + - * / from left to right by precedence, as C does it."""
+    """Evaluate integer arithmetic with + - * / as C does."""
     total = 0
     for sign, term in re.findall(r"([+-]?)([^+-]+)", expression.replace(" ", "")):
         value = 1
@@ -115,16 +116,16 @@ def _evaluate(expression: str) -> int:
     return total
 
 
-def layouts_agree(subject: Subject) -> Iterator[Finding | Deferred]:
-    """The block has one layout in C, Metal, gguf-py and the NumPy reference."""
+def layouts_agree(subject: Subject) -> Iterator[Finding | Skipped]:
+    """Check that the block has the same layout in C, Metal, gguf-py and the NumPy reference."""
     if subject.after is None:
-        yield Deferred(subject.no_tree)
+        yield Skipped(subject.no_tree)
         return
     common = subject.after.read(COMMON) or ""
-    fields = block_layout(common, "tq3_0")
+    fields = block_layout(common, TQ3_0)
     if fields is None:
         yield Finding(
-            "", f"block_tq3_0 is not in {COMMON}, or its layout cannot be read", "Keep to plain fields and arrays."
+            "", f"block_tq3_0 is not in {COMMON}, or its layout cannot be read", "Use plain fields and arrays only."
         )
         return
     wanted = [("d", 2), ("qs", tq3_0.BLOCK_BYTES - 2)]
@@ -139,7 +140,7 @@ def layouts_agree(subject: Subject) -> Iterator[Finding | Deferred]:
     for path in subject.after.names("ggml/src/ggml-metal"):
         text = subject.after.read(path) or ""
         if re.search(r"struct\s+block_tq3_0|\}\s*block_tq3_0\s*;", text):
-            yield Finding("", f"{path} has a block_tq3_0 of its own", "Use the one of ggml-common.h.")
+            yield Finding("", f"{path} defines a block_tq3_0 of its own", "Use the one in ggml-common.h.")
 
 
 RULES: tuple[tuple[str, Rule], ...] = (("type-ids", ids_are_free), ("block-layout", layouts_agree))

@@ -1,18 +1,24 @@
-"""KV bytes as the library allocated them, beside what the block sizes give: equal to the byte, or the check failed."""
+"""Compare the allocated bytes of each cache with what the block sizes give."""
 
 from __future__ import annotations
 
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.api.cache import CacheReport, CacheTensor, ReadCache
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import MemoryRow, MemoryStage, Status
+from tqforge.core.pair import Pair
+from tqforge.report.schema.rows import MemoryRow
+from tqforge.report.schema.stages import MemoryStage
 from tqforge.verify.session import Session, padded
 
 _TOKENS = 4
+_METHOD = (
+    "Bytes are those of the cache's own tensors (ggml_nbytes), read while llama.cpp wrote a token; the formula is "
+    "values / block size x block bytes of the pair's types, the values counted from the GGUF (cells x KV heads x head "
+    "size, every layer that has a cache). Peak memory is that of the child process so far."
+)
 
 
 def run(session: Session) -> MemoryStage:
-    """One context per pair, four tokens written, its tensors read."""
+    """Open a context per pair, write four tokens and read its tensors."""
     child = session.model("memory")
     n_ctx = padded(min(session.settings.memory_context, session.facts.trained_context))
     tokens = session.tokenize(child, ["Four tokens or more are enough."])[0][:_TOKENS]
@@ -23,11 +29,11 @@ def run(session: Session) -> MemoryStage:
             reply = session.ask(child, ReadCache(spec=session.context(pair, n_ctx), tokens=tuple(tokens)))
             rows.append(row_of(pair, reply, child.loaded.sizes(), session.facts))
             meter.update(done, str(pair))
-    return judged(rows, session.facts.swa_window)
+    return stage_of(rows, session.facts.swa_window)
 
 
 def row_of(pair: Pair, reply: CacheReport, sizes: dict[str, tuple[int, int]], facts: ModelFacts) -> MemoryRow:
-    """The tensors of one cache, summed by side; the formula takes heads and head sizes from the GGUF."""
+    """Sum the tensors of one cache by side; the formula takes heads and head sizes from the GGUF."""
     sides: dict[str, list[CacheTensor]] = {"k": [], "v": []}
     for tensor in reply.tensors:
         sides[_side_and_layer(tensor.name)[0]].append(tensor)
@@ -36,7 +42,7 @@ def row_of(pair: Pair, reply: CacheReport, sizes: dict[str, tuple[int, int]], fa
     measured = {side: sum(t.bytes for t in found) for side, found in sides.items()}
     wanted = {"k": pair.k, "v": pair.v}
     return MemoryRow(
-        pair=str(pair),
+        pair=pair,
         n_ctx=reply.cells,
         k_measured=measured["k"],
         v_measured=measured["v"],
@@ -53,7 +59,7 @@ def row_of(pair: Pair, reply: CacheReport, sizes: dict[str, tuple[int, int]], fa
 
 
 def _side_and_layer(name: str) -> tuple[str, int]:
-    """`cache_k_l12` (a tag may stand before the side) is side k of layer 12."""
+    """Parse `cache_k_l12` (a tag may precede the side) as side k of layer 12."""
     side, _, layer = name.rpartition("_l")
     return side[-1], int(layer.split(" ")[0])
 
@@ -71,22 +77,11 @@ def _types(tensors: list[CacheTensor]) -> str:
     return "+".join(sorted({t.type for t in tensors}))
 
 
-def judged(rows: list[MemoryRow], swa_window: int | None) -> MemoryStage:
-    """Failed when a side differs by a byte, or when nothing was measured."""
-    wrong = [
-        f"{row.pair}: K {row.k_measured} B ({row.k_formula} expected), V {row.v_measured} B ({row.v_formula})"
-        for row in rows
-        if (row.k_measured, row.v_measured) != (row.k_formula, row.v_formula) or not row.k_values
-    ]
-    method = (
-        "Bytes are those of the cache's own tensors (ggml_nbytes), read while llama.cpp wrote a token; the formula is "
-        "values / block size x block bytes of the pair's types, the values counted from the GGUF (cells x KV heads x "
-        "head size, every layer that has a cache). Peak memory is that of the child process so far."
-    )
-    notes = [method]
+def stage_of(rows: list[MemoryRow], swa_window: int | None) -> MemoryStage:
+    """Record the rows with how they were measured."""
+    notes = [_METHOD]
     if swa_window:
         notes.append(
             f"The model has layers with a sliding window of {swa_window} tokens; llama.cpp sizes those itself."
         )
-    status = Status.FAILED if wrong or not rows else Status.PASSED
-    return MemoryStage(status=status, reason="; ".join(wrong), rows=tuple(rows), notes=tuple(notes))
+    return MemoryStage(rows=tuple(rows), notes=tuple(notes))

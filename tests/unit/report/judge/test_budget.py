@@ -14,21 +14,15 @@ from synthetic_stages import quality_row
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.api.cache import CachePart, Reserved
 from tqforge.adapters.llama.child.trace import buffers
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import UsageError
-from tqforge.report.judge import budget
-from tqforge.report.judge.budget import GIB, Grant
-from tqforge.report.judge.recommend import advise
-from tqforge.report.schema.report import (
-    Need,
-    NeedleStage,
-    Outcome,
-    PairVerdict,
-    PlanRow,
-    PlanStage,
-    QualityStage,
-    Status,
-)
+from tqforge.report.judge import budget, statuses
+from tqforge.report.judge.budget import MemoryBudget, advise
+from tqforge.report.judge.thresholds import ELSEWHERE, GIB
+from tqforge.report.render.sentences import pairs
+from tqforge.report.schema.base import CellOutcome, Choice, PairLevel, StageStatus
+from tqforge.report.schema.rows import MemoryNeed, PairVerdict, PlanRow
+from tqforge.report.schema.stages import NeedleStage, PlanStage, QualityStage
 from tqforge.verify import settings
 from tqforge.verify.stages import plan
 
@@ -73,7 +67,7 @@ def test_planned_from_block_sizes() -> None:
     facts = replace(FACTS, weights=1000)  # two layers of 3 heads of 64 values, K and V alike
     need = plan.planned_need(Pair("q8_0", "tq3_0"), trial((False, 1024, 2)), SIZES, facts)
     values = 2 * 3 * 64 * 1024
-    assert need == Need(weights=1000, kv=values * 34 // 32 + values * 14 // 32, compute=7)
+    assert need == MemoryNeed(weights=1000, kv=values * 34 // 32 + values * 14 // 32, compute=7)
     assert need.total == 1000 + values * 48 // 32 + 7
 
 
@@ -84,12 +78,12 @@ def test_layers_with_a_sliding_window_are_planned_apart() -> None:
 
 
 def test_a_cache_that_was_planned_wrongly_is_found() -> None:
-    planned = Need(weights=1, kv=100 * MIB, compute=1)
+    planned = MemoryNeed(weights=1, kv=100 * MIB, compute=1)
     near = planned.model_copy(update={"kv": 100 * MIB + 5000})
     far = planned.model_copy(update={"kv": 101 * MIB})
-    assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned, measured=near)) == 0
-    assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned, measured=far)) == MIB
-    assert plan.off(PlanRow(pair="a", n_ctx=1, planned=planned)) == 0
+    assert statuses.off(PlanRow(pair=F16, n_ctx=1, planned=planned, measured=near)) == 0
+    assert statuses.off(PlanRow(pair=F16, n_ctx=1, planned=planned, measured=far)) == MIB
+    assert statuses.off(PlanRow(pair=F16, n_ctx=1, planned=planned)) == 0
 
 
 def test_lengths_stop_where_the_model_was_trained() -> None:
@@ -102,21 +96,29 @@ def test_lengths_stop_where_the_model_was_trained() -> None:
 @pytest.mark.parametrize(
     ("grant", "memory", "usable"),
     [
-        (Grant(memory=16 * GIB, mac_gpu=True), 16 * GIB, 16 * GIB * 2 // 3),  # 10,922.67 MiB, as M1 and M2 log it
-        (Grant(memory=16 * GIB, mac_gpu=True), 32 * GIB, 32 * GIB * 2 // 3),  # 21,845.33
-        (Grant(memory=16 * GIB, mac_gpu=True), 64 * GIB, 48 * GIB),  # 49,152
-        (Grant(memory=16 * GIB, mac_gpu=True), 96 * GIB, 72 * GIB),  # 73,728
-        (Grant(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB), 16 * GIB, 12 * GIB),  # the driver's own word
-        (Grant(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB), 8 * GIB, 8 * GIB * 2 // 3),
-        (Grant(memory=16 * GIB), 10 * GIB, 8 * GIB),
+        (
+            MemoryBudget(memory=16 * GIB, mac_gpu=True),
+            16 * GIB,
+            16 * GIB * 2 // 3,
+        ),  # 10,922.67 MiB, as M1 and M2 log it
+        (MemoryBudget(memory=16 * GIB, mac_gpu=True), 32 * GIB, 32 * GIB * 2 // 3),  # 21,845.33
+        (MemoryBudget(memory=16 * GIB, mac_gpu=True), 64 * GIB, 48 * GIB),  # 49,152
+        (MemoryBudget(memory=16 * GIB, mac_gpu=True), 96 * GIB, 72 * GIB),  # 73,728
+        (
+            MemoryBudget(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB),
+            16 * GIB,
+            12 * GIB,
+        ),  # the driver's own word
+        (MemoryBudget(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB), 8 * GIB, 8 * GIB * 2 // 3),
+        (MemoryBudget(memory=16 * GIB), 10 * GIB, 8 * GIB),
     ],
 )
-def test_what_a_machine_grants(grant: Grant, memory: int, usable: int) -> None:
+def test_what_a_machine_grants(grant: MemoryBudget, memory: int, usable: int) -> None:
     assert grant.usable(memory) == pytest.approx(usable, abs=2)
 
 
 def test_a_budget_made_from_a_need_grants_it() -> None:
-    for grant in (Grant(memory=16 * GIB), Grant(memory=16 * GIB, mac_gpu=True)):
+    for grant in (MemoryBudget(memory=16 * GIB), MemoryBudget(memory=16 * GIB, mac_gpu=True)):
         for need in (123_456_789, 3 * GIB + 5, 40 * GIB):
             asked = grant.asked(need)
             assert need <= grant.usable(asked) < 1.03 * need
@@ -126,87 +128,90 @@ def test_a_budget_made_from_a_need_grants_it() -> None:
 def rows(**needs: int) -> list[PlanRow]:
     made = []
     for name, kv in needs.items():
-        pair = name.replace("__", "/")
-        need = Need(weights=100 * MIB, kv=kv * MIB, compute=50 * MIB)
+        pair = Pair.parse(name.replace("__", "/"))
+        need = MemoryNeed(weights=100 * MIB, kv=kv * MIB, compute=50 * MIB)
         made.append(PlanRow(pair=pair, n_ctx=8192, planned=need, measured=need))
     return made
 
 
 ROWS = rows(f16__f16=180, q8_0__q8_0=100, q8_0__tq3_0=70, q4_0__q4_0=50, tq3_0__tq3_0=40)
-LEVELS = {"q8_0/q8_0": "safe", "q8_0/tq3_0": "safe", "q4_0/q4_0": "unsafe", "tq3_0/tq3_0": "unsafe"}
-VERDICTS = {pair: PairVerdict(pair=pair, bits=1, level=level, why="KL x") for pair, level in LEVELS.items()}  # type: ignore[arg-type]
-CLOSENESS = ("q8_0/q8_0", "q8_0/tq3_0", "q4_0/q4_0", "tq3_0/tq3_0")
+Q8_0, Q4_0, TQ3_0, MIXED = Pair.both("q8_0"), Pair.both("q4_0"), Pair.both("tq3_0"), Pair("q8_0", "tq3_0")
+LEVELS = {Q8_0: PairLevel.SAFE, MIXED: PairLevel.SAFE, Q4_0: PairLevel.UNSAFE, TQ3_0: PairLevel.UNSAFE}
+VERDICTS = {pair: PairVerdict(pair=pair, bits=1, level=level, kl=interval(0.1)) for pair, level in LEVELS.items()}
+CLOSENESS = tuple(LEVELS)
 
 
 @pytest.mark.parametrize(
     ("usable", "pair", "words"),
     [
-        (400, "f16/f16", "nothing is lost"),
-        (300, "q8_0/q8_0", "what is closer to f16 (f16/f16) needs 330 MiB or more"),
-        (230, "q8_0/tq3_0", "smaller, but not safe here: q4_0/q4_0 (unsafe) and tq3_0/tq3_0 (unsafe)"),
+        (400, F16, "f16 itself fits"),
+        (300, Q8_0, "closer to f16, but f16/f16 would need 330 MiB or more"),
+        (230, MIXED, "smaller, but not safe here: q4_0/q4_0 (unsafe) and tq3_0/tq3_0 (unsafe)"),
         (215, None, "the smallest safe pair, q8_0/tq3_0, needs 220 MiB; what fits is not safe here"),
-        (100, None, "nothing fits"),
+        (100, None, "none fits"),
     ],
 )
-def test_the_closest_safe_pair_that_fits(usable: int, pair: str | None, words: str) -> None:
-    memory = round(usable * MIB / budget.ELSEWHERE) + 8
-    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, Grant(memory=GIB))
+def test_the_closest_safe_pair_that_fits(usable: int, pair: Pair | None, words: str) -> None:
+    memory = round(usable * MIB / ELSEWHERE) + 8
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, MemoryBudget(memory=GIB))
     assert found.pair == pair
-    assert words in found.reason
+    assert words in pairs.reason(found)
     assert (found.need is None) == (pair is None)
 
 
 def test_it_says_when_no_needles_were_tried() -> None:
-    memory = round(230 * MIB / budget.ELSEWHERE) + 8
-    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, Grant(memory=GIB))
-    assert "no needles were tried" in found.reason
+    memory = round(230 * MIB / ELSEWHERE) + 8
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, MemoryBudget(memory=GIB))
+    assert "without needles" in pairs.reason(found)
     tried = {pair: one.model_copy(update={"needles": 9}) for pair, one in VERDICTS.items()}
-    assert "no needles" not in budget.recommend(ROWS, tried, CLOSENESS, memory, Grant(memory=GIB)).reason
+    assert "without needles" not in pairs.reason(
+        budget.recommend(ROWS, tried, CLOSENESS, memory, MemoryBudget(memory=GIB))
+    )
 
 
 def test_nothing_is_recommended_from_quality_that_was_not_measured() -> None:
-    found = budget.recommend(ROWS, {}, (), 16 * GIB, Grant(memory=16 * GIB))
+    found = budget.recommend(ROWS, {}, (), 16 * GIB, MemoryBudget(memory=16 * GIB))
     assert found.pair is None
-    assert "without a measured quality" in found.reason
-    part = budget.recommend(ROWS, {"q8_0/tq3_0": VERDICTS["q8_0/tq3_0"]}, ("q8_0/tq3_0",), 16 * GIB, Grant(memory=GIB))
-    assert part.pair == "f16/f16"
+    assert "without measured quality" in pairs.reason(found)
+    part = budget.recommend(ROWS, {MIXED: VERDICTS[MIXED]}, (MIXED,), 16 * GIB, MemoryBudget(memory=GIB))
+    assert part.pair == F16
 
 
 def test_three_budgets_show_where_the_choice_changes() -> None:
-    grant = Grant(memory=16 * GIB)
+    grant = MemoryBudget(memory=16 * GIB)
     asked = budget.default_budgets(ROWS, grant)
     chosen = [budget.recommend(ROWS, VERDICTS, CLOSENESS, one, grant).pair for one in asked]
     assert len(asked) == 3
-    assert chosen == ["f16/f16", "q8_0/tq3_0", None]
+    assert chosen == [F16, MIXED, None]
     assert budget.default_budgets([], grant) == (16 * GIB,)
 
 
 def test_a_run_ends_with_verdicts_and_recommendations() -> None:
     quality = QualityStage(
-        status=Status.PASSED,
+        status=StageStatus.PASSED,
         rows=tuple(
             quality_row(pair, kl=interval(kl))
             for pair, kl in (("q8_0/q8_0", 0.004), ("q8_0/tq3_0", 0.03), ("tq3_0/tq3_0", 2.1))
         ),
     )
-    made = PlanStage(status=Status.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
+    made = PlanStage(status=StageStatus.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
     whole = advise(report(stages=(quality, made)))
     assert {one.pair: one.level for one in whole.verdicts} == {
-        "tq3_0/tq3_0": "unsafe",
-        "q8_0/tq3_0": "safe",
-        "q8_0/q8_0": "safe",
+        TQ3_0: "unsafe",
+        MIXED: "safe",
+        Q8_0: "safe",
     }
     (choice,) = whole.stages[1].recommendations  # type: ignore[union-attr]
-    assert choice.pair == "q8_0/tq3_0"
+    assert choice.pair == MIXED
     alone = advise(report(stages=(made,)))
     assert alone.stages[0].recommendations[0].pair is None  # type: ignore[union-attr]
 
 
 def test_lost_needles_make_a_close_pair_no_recommendation() -> None:
-    cells = [needle_cell("q8_0/tq3_0", 2048, 0.5, seed, Outcome.MISS) for seed in range(12)]
-    needle = NeedleStage(status=Status.PASSED, cells=tuple(cells), summaries=summaries(cells))
-    quality = QualityStage(status=Status.PASSED, rows=(quality_row("q8_0/tq3_0", kl=interval(0.01)),))
-    made = PlanStage(status=Status.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
+    cells = [needle_cell("q8_0/tq3_0", 2048, 0.5, seed, CellOutcome.MISS) for seed in range(12)]
+    needle = NeedleStage(status=StageStatus.PASSED, cells=tuple(cells), summaries=summaries(cells))
+    quality = QualityStage(status=StageStatus.PASSED, rows=(quality_row("q8_0/tq3_0", kl=interval(0.01)),))
+    made = PlanStage(status=StageStatus.PASSED, n_ctx=8192, rows=tuple(ROWS), budgets=(round(230 * MIB / 0.8) + 8,))
     whole = advise(report(stages=(needle, quality, made)))
     assert whole.verdicts[0].level == "unsafe"
     assert whole.stages[2].recommendations[0].pair is None  # type: ignore[union-attr]
@@ -221,3 +226,58 @@ def test_sizes(text: str, size: int) -> None:
 def test_sizes_that_are_none(text: str) -> None:
     with pytest.raises(UsageError):
         settings.parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("memory", "share"),
+    [(36 * GIB - 1, 2 / 3), (36 * GIB, 3 / 4), (36 * GIB + 1, 3 / 4), (8 * GIB, 2 / 3)],
+)
+def test_a_large_mac_grants_a_larger_share(memory: int, share: float) -> None:
+    assert MemoryBudget(memory=GIB, mac_gpu=True).usable(memory) == int(memory * share)
+
+
+@pytest.mark.parametrize(
+    ("budget_asked", "usable"), [(15.1, 12), (16.0, 12), (16.9, 12), (14.9, 14.9 * 2 / 3), (17.1, 11.4)]
+)
+def test_the_driver_speaks_for_this_machine_alone(budget_asked: float, usable: float) -> None:
+    machine = MemoryBudget(memory=16 * GIB, mac_gpu=True, working_set=12 * GIB)
+    assert machine.usable(round(budget_asked * GIB)) == pytest.approx(usable * GIB, rel=0.001)
+
+
+@pytest.mark.parametrize("size", [1, 9, 1023, 1024, 1025, 10_239, 1_003_500_000, 10 * GIB, 10 * GIB + 1, 999 * GIB])
+def test_a_budget_is_rounded_up_by_a_hundredth_at_most(size: int) -> None:
+    assert size <= budget.readable(size) <= 1.011 * size
+    assert budget.readable(1_003_500_000) == 958 * MIB
+
+
+def test_the_pair_that_fits_to_the_byte() -> None:
+    need = ROWS[2].planned.total
+    machine = MemoryBudget(memory=need, mac_gpu=True, working_set=need)
+    assert budget.recommend(ROWS, VERDICTS, CLOSENESS, need, machine).pair == MIXED
+    less = MemoryBudget(memory=need, mac_gpu=True, working_set=need - 1)
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, need, less)
+    assert (found.outcome, found.smallest, found.smallest_need) == (Choice.TOO_SMALL, MIXED, need)
+
+
+def test_a_recommendation_holds_the_figures_behind_it() -> None:
+    memory = round(230 * MIB / ELSEWHERE) + 8
+    found = budget.recommend(ROWS, VERDICTS, CLOSENESS, memory, MemoryBudget(memory=GIB))
+    assert (found.outcome, found.pair, found.verdict) == (Choice.FITS, MIXED, VERDICTS[MIXED])
+    assert (found.closer, found.closer_need) == ((F16, Q8_0), ROWS[1].planned.total)
+    assert {one.pair for one in found.unsafe} == {Q4_0, TQ3_0}
+    assert found.measured
+    planned = [row.model_copy(update={"measured": None}) for row in ROWS]
+    assert not budget.recommend(planned, VERDICTS, CLOSENESS, memory, MemoryBudget(memory=GIB)).measured
+    whole = budget.recommend(ROWS, VERDICTS, CLOSENESS, 16 * GIB, MemoryBudget(memory=16 * GIB))
+    assert (whole.outcome, whole.pair, whole.closer, whole.unsafe) == (
+        Choice.REFERENCE,
+        F16,
+        (),
+        (VERDICTS[Q4_0], VERDICTS[TQ3_0]),
+    )
+
+
+def test_a_measured_need_goes_before_a_planned_one() -> None:
+    row = ROWS[0].model_copy(update={"measured": MemoryNeed(weights=1, kv=2, compute=3)})
+    assert budget.need(row).total == 6
+    assert budget.need(row.model_copy(update={"measured": None})) == row.planned

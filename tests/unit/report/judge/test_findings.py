@@ -1,302 +1,128 @@
-"""The sentences of a report, one rule at a time: nothing is called good that was not observed."""
+"""Findings by kind, and the result of a whole run: the worst stage decides, and nothing hides it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from synthetic_parts import TWELVE, cell, interval, memory_row, summaries
-from synthetic_report import EDGES, crash_in_the_middle, everything_deferred, not_numbers, report, zero_cells
-from synthetic_stages import device_stage, quality_row, speed_stage
+from synthetic_parts import TQ3_0, cell, memory_row, summaries
+from synthetic_report import EDGES, report
+from synthetic_stages import quality_row
 
-from tqforge.report.judge import findings, pair_levels
-from tqforge.report.judge import quality as fidelity
-from tqforge.report.judge.findings import Kind, Tone
-from tqforge.report.schema.report import (
-    Check,
-    CheckStage,
-    Interval,
-    MemoryStage,
-    NeedleStage,
-    OpsRow,
-    OpsStage,
-    Outcome,
-    QualityStage,
-    Report,
-    SpeedRow,
-    SpeedStage,
-    Stage,
-    Status,
-)
+from tqforge.report.judge import facts
+from tqforge.report.judge.findings import Kind, Overall, Tone, findings, lossy_stages, summary
+from tqforge.report.schema.base import CellOutcome, Check, ErrorRecord, StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import CheckStage, MemoryStage, NeedleStage, QualityStage, Stage
 
-GOOD_WORDS = ("held", "exactly", "found 27 of 27")
+PASSED, FAILED, ERROR = StageStatus.PASSED, StageStatus.FAILED, StageStatus.ERROR
+SKIPPED, OPEN = StageStatus.SKIPPED, StageStatus.INCONCLUSIVE
 
 
-def with_stages(*stages: Stage, **more: Any) -> Report:
+def check_stage(status: StageStatus, name: str = "codec", **more: Any) -> CheckStage:
+    return CheckStage(name=name, status=status, checks=(Check(name="c", status=PASSED),), **more)
+
+
+def lossy() -> NeedleStage:
+    cells = [cell(TQ3_0, 512, 0.5, seed, CellOutcome.MISS) for seed in range(2)]
+    return NeedleStage(status=PASSED, cells=tuple(cells), summaries=summaries(cells))
+
+
+def run(*stages: Stage, **more: Any) -> Report:
     return report(stages=stages, **more)
 
 
-def said(whole: Report, kind: Kind) -> str:
-    return "\n".join(finding.text for finding in findings.findings(whole) if finding.kind is kind)
-
-
-def needle(hits: int, misses: int = 0, *, errors: int = 0, pair: str = "tq3_0/tq3_0", **more: Any) -> NeedleStage:
-    outcomes = [Outcome.HIT] * hits + [Outcome.MISS] * misses + [Outcome.ERROR] * errors
-    cells = [cell(pair, 2048, 0.5, seed, outcome) for seed, outcome in enumerate(outcomes)]
-    return NeedleStage(status=Status.PASSED, cells=tuple(cells), summaries=summaries(cells), **more)
-
-
-def quality(*rows: Any) -> QualityStage:
-    return QualityStage(status=Status.PASSED, rows=rows)
-
-
-def test_needles_with_interval() -> None:
-    assert "tq3_0/tq3_0 found 24 of 27 needles (89 %, 95 % interval 72 to 96 %)." in said(
-        with_stages(needle(24, 3)), Kind.SHORT
-    )
-
-
-def test_all_needles_found_is_shown() -> None:
-    whole = with_stages(needle(27))
-    assert "found 27 of 27 needles (100 %" in said(whole, Kind.SHOWN)
-    assert findings.headline(whole).tone is Tone.GOOD
-
-
-def test_an_error_is_not_a_miss_and_not_a_success() -> None:
-    assert "found 3 of 3 needles (100 %, 95 % interval 44 to 100 %); 2 errors." in said(
-        with_stages(needle(3, errors=2)), Kind.SHORT
-    )
-
-
-def test_guessing_without_a_needle_devalues_the_test() -> None:
-    lucky = cell("f16/f16", 512, 0.5, 1, Outcome.PARTIAL, control="no-needle")
-    whole = with_stages(NeedleStage(status=Status.PASSED, cells=(lucky,)))
-    assert "the question can be guessed" in said(whole, Kind.SHORT)
-
-
-def test_a_summary_that_does_not_fit_the_cells_gives_no_interval() -> None:
-    stage = needle(3, 1)
-    stale = stage.model_copy(update={"cells": stage.cells[:2]})
-    assert "interval" not in said(with_stages(stale), Kind.SHOWN)
-
-
-def test_memory_to_the_byte() -> None:
-    rows = (memory_row("f16/f16"), memory_row("tq3_0/tq3_0"), memory_row("q8_0/tq3_0"))
-    text = said(with_stages(MemoryStage(status=Status.PASSED, rows=rows)), Kind.SHOWN)
-    assert (
-        "K and V buffers are exactly 14/32 bytes per value (3.5 bits, 4.57 times smaller than f16 in this run)" in text
-    )
-    assert "q8_0/tq3_0 (6 bits, 2.67 times smaller than f16 in this run)" in text
-
-
-def test_no_ratio_to_an_f16_that_was_not_measured() -> None:
-    text = said(with_stages(MemoryStage(status=Status.PASSED, rows=(memory_row("tq3_0/tq3_0"),))), Kind.SHOWN)
-    assert "f16" not in text
-
-
-def test_one_byte_too_many_is_a_shortfall_even_if_the_stage_says_passed() -> None:
-    whole = with_stages(MemoryStage(status=Status.PASSED, rows=(memory_row("tq3_0/tq3_0", extra=1),)))
-    assert "the K buffer has 1 bytes more than its formula's" in said(whole, Kind.SHORT)
-    assert "exactly" not in said(whole, Kind.SHOWN)
-    assert findings.headline(whole).tone is Tone.BAD
-
-
-def test_advice_only_if_the_intervals_are_apart() -> None:
-    sym, mixed = quality_row("tq3_0/tq3_0", rotation="none"), quality_row("q8_0/tq3_0", rotation="K")
-    keys = "Keys deserve more bits"
-    assert keys in said(with_stages(quality(sym, mixed)), Kind.ADVICE)
-    near = quality_row("q8_0/tq3_0", kl=interval(0.27))
-    assert keys not in said(with_stages(quality(sym, near)), Kind.ADVICE)
-    assert keys not in said(with_stages(quality(mixed)), Kind.ADVICE)
-
-
-def test_a_row_without_rotation_is_told_apart_and_never_advised() -> None:
-    plain = quality_row("q4_0/q4_0", kl=interval(0.6), rotation="none", unrotated=True)
-    rows = (plain, quality_row("q4_0/q4_0", kl=interval(0.02), rotation="KV"))
-    whole = report(stages=(QualityStage(status=Status.PASSED, rows=rows),))
-    assert [(one.level, one.unrotated) for one in pair_levels.judge(whole)] == [("safe", False), ("unsafe", True)]
-    text = " ".join(finding.text for finding in findings.findings(whole))
-    assert "safe: q4_0/q4_0." in text
-    assert "unsafe" not in text
-
-
-def test_advice_names_the_cheapest_close_pair() -> None:
-    rows = [quality_row(pair) for pair in TWELVE if pair != "f16/f16"]
-    advice = said(with_stages(quality(*rows)), Kind.ADVICE)
-    assert advice.count("Keys deserve") == 1
-    assert "q8_0/tq3_0 (6 bits)" in advice
-
-
 @pytest.mark.parametrize(
-    ("kl", "word"), [(0.004, "hardly"), (0.03, "close"), (0.2, "clearly different"), (2.1, "not itself")]
-)
-def test_bands(kl: float, word: str) -> None:
-    assert word in fidelity.band(interval(kl))
-
-
-def test_broken_only_with_the_whole_interval() -> None:
-    across = Interval(value=0.6, low=0.4, high=0.9)
-    assert fidelity.band(across) == "clearly different from f16"
-
-
-def test_a_broken_stock_pair_is_named_too() -> None:
-    row = quality_row("q4_0/q4_0", kl=interval(2.0), top1=interval(0.35))
-    assert "q4_0/q4_0 is so different" in said(with_stages(quality(row)), Kind.SHORT)
-
-
-def test_two_pairs_that_cannot_be_told_apart() -> None:
-    rows = (quality_row("tq3_0/tq3_0", kl=interval(0.05)), quality_row("q4_0/q4_0"))
-    assert "not to be told from q4_0/q4_0" in said(with_stages(quality(*rows)), Kind.SHORT)
-
-
-def test_no_number_is_said_to_be_none() -> None:
-    text = said(not_numbers(), Kind.SHORT)
-    assert "came out as no number" in text
-    assert "none of 1 needle cell could be judged" in text
-
-
-def test_ops_without_a_case_show_nothing() -> None:
-    row = OpsRow(backend="CPU", op="CPY", passed=0, failed=0, unsupported=7)
-    whole = with_stages(OpsStage(status=Status.PASSED, rows=(row,)))
-    assert "not a single case ran" in said(whole, Kind.SHORT)
-    assert findings.headline(whole).tone is Tone.NONE
-
-
-def test_failed_ops_are_named() -> None:
-    rows = (OpsRow(backend="Metal", op="SET_ROWS", passed=5, failed=2, unsupported=0),)
-    text = said(with_stages(OpsStage(status=Status.FAILED, rows=rows)), Kind.SHORT)
-    assert "Metal: 2 cases of 7 wrong (SET_ROWS)" in text
-
-
-def test_a_failed_check_says_what_was_expected_and_seen() -> None:
-    check = Check(
-        name="tree id", status=Status.FAILED, expected="aaaa", observed="bbbb", reason="Another build is loaded"
-    )
-    whole = with_stages(CheckStage(name="source", status=Status.FAILED, checks=(check,)))
-    assert "tree id fell short. Expected aaaa, saw bbbb. Another build is loaded." in said(whole, Kind.SHORT)
-
-
-def test_a_deferred_check_is_no_pass() -> None:
-    checks = (
-        Check(name="NEON", status=Status.DEFERRED, reason="no cross compiler"),
-        Check(name="C", status=Status.PASSED),
-    )
-    whole = with_stages(CheckStage(name="codec", status=Status.PASSED, checks=checks))
-    assert "NEON: no cross compiler." in said(whole, Kind.DEFERRED)
-    assert "1 of 2 checks held" in said(whole, Kind.SHOWN)
-
-
-def test_a_slow_pair_is_a_suspected_fall_back() -> None:
-    whole = with_stages(speed_stage())
-    short = said(whole, Kind.SHORT)
-    assert "tq3_0/tq3_0: 40 % of f16's rate in prefill at depth 4,096, decode at depth 4,096. A fall-back is" in short
-    assert "q8_0/tq3_0 runs at 82 % in prefill and 82 % in decode" in said(whole, Kind.SHOWN)
-
-
-def test_aims_of_speed_are_told_as_met_missed_or_open() -> None:
-    whole = with_stages(speed_stage())
-    short = said(whole, Kind.SHORT)
-    assert "tq3_0/tq3_0, prefill at depth 4,096: 0.70 times" in short
-    assert "aim 0.85, 5 rounds: missed." in short
-    assert "aim 0.85, 5 rounds: not decided." in short
-    shown = said(whole, Kind.SHOWN)
-    assert "tq3_0/tq3_0, decode at depth 4,096: 1.20 times" in shown
-    loud = with_stages(speed_stage().model_copy(update={"noise": "The machine was not quiet."}))
-    assert "q4_0/q4_0, on a machine that was not quiet; aim 0.85" in said(loud, Kind.SHORT)
-    assert "of first" not in short + shown
-
-
-def test_a_pair_far_below_its_neighbour_is_suspected_too() -> None:
-    row = SpeedRow(
-        pair="q8_0/tq3_0", depth=0, phase="decode", rate=interval(9), ratio_f16=interval(0.6), rounds=3,
-        neighbour="q8_0/q8_0", ratio_neighbour=interval(0.4),
-    )  # fmt: skip
-    text = said(with_stages(SpeedStage(status=Status.PASSED, rows=(row,))), Kind.SHORT)
-    assert text.strip() == "q8_0/tq3_0: 40 % of q8_0/q8_0's rate in decode at depth 0. A fall-back is suspected."
-
-
-def test_speed_without_f16_beside_it_says_nothing() -> None:
-    row = SpeedRow(pair="tq3_0/tq3_0", depth=0, phase="decode", rate=interval(9), ratio_f16=None, rounds=3)
-    assert said(with_stages(SpeedStage(status=Status.PASSED, rows=(row,))), Kind.SHOWN) == ""
-
-
-def test_everything_deferred() -> None:
-    whole = everything_deferred()
-    head = findings.headline(whole)
-    assert head.tone is Tone.NONE
-    assert head.word == "Nothing shown"
-    assert said(whole, Kind.SHOWN) == said(whole, Kind.SHORT) == ""
-    assert said(whole, Kind.DEFERRED).count("The library could not be loaded. Run tqforge build.") == 8
-
-
-def test_a_crash_in_the_middle_keeps_what_was_seen() -> None:
-    whole = crash_in_the_middle()
-    assert findings.headline(whole).word == "Broke off"
-    assert "Broke off after 11 observations. The child ended by SIGSEGV" in said(whole, Kind.SHORT)
-    assert "found 8 of 8" in said(whole, Kind.SHOWN)
-
-
-def test_no_success_for_nothing() -> None:
-    whole = zero_cells()
-    assert findings.headline(whole).tone is Tone.NONE
-    assert said(whole, Kind.SHORT).count("without a single observation") == 3
-    assert said(whole, Kind.SHOWN) == ""
-    empty = with_stages()
-    assert "Nothing was shown" in findings.headline(empty).text
-
-
-@pytest.mark.parametrize("status", [Status.FAILED, Status.ERROR])
-def test_a_recorded_failure_is_never_talked_away(status: Status) -> None:
-    assert findings.headline(with_stages(needle(27), status=status)).tone is Tone.BAD
-
-
-def test_losses_are_never_called_held() -> None:
-    whole = with_stages(needle(5, 4))
-    assert findings.headline(whole).word == "Losses measured"
-    assert [mark.word for mark in findings.marks(whole)] == ["losses measured"]
-
-
-@pytest.mark.parametrize("name", EDGES)
-def test_no_good_word_outside_of_what_was_shown(name: str) -> None:
-    for finding in findings.findings(EDGES[name]()):
-        if finding.kind in (Kind.SHORT, Kind.DEFERRED):
-            assert not [word for word in GOOD_WORDS if word in finding.text]
-
-
-def test_stages_that_were_not_asked_for_are_named() -> None:
-    assert "not asked for: source, codec" in said(with_stages(needle(1)), Kind.DEFERRED)
-
-
-def test_a_run_that_was_cut_off_does_not_look_finished() -> None:
-    whole = with_stages(needle(27), asked=("needle", "quality", "speed"))
-    head = findings.headline(whole)
-    assert (head.tone, head.word) == (Tone.MIXED, "Unfinished")
-    assert "Fidelity and speed did not come to their turn." in head.text
-    assert "ended before it came to: fidelity and speed." in said(whole, Kind.SHORT)
-    assert "fidelity" not in said(whole, Kind.DEFERRED)
-
-
-def test_the_whole_model_on_a_device_is_said_pair_by_pair() -> None:
-    texts = [f.text for f in findings.findings(report()) if f.stage == "device"]
-    assert len(texts) == 3
-    assert texts[0].startswith(
-        "f16/f16: KL(CPU || Metal host) 0.0000050 after the same rows (written with an error of "
-    )
-    assert "floor 0.000020, the CPU from itself 0.000010)" in texts[0]
-    assert "the greedy texts are the same; 21,000 dispatches." in texts[0]
-    assert "the greedy texts part at token 8, by 0.0200 and 0.0100 logits" in texts[1]
-
-
-@pytest.mark.parametrize(
-    "changes",
+    ("stages", "more", "overall"),
     [
-        {"dispatches": 0},
-        {"strays": ("FLASH_ATTN on CPU (30, first x)",)},
-        {"kl_same": Interval(value=2e-3, low=1e-3, high=3e-3)},
+        ((check_stage(PASSED),), {}, Overall.PASSED),
+        ((check_stage(PASSED), check_stage(SKIPPED, "ops")), {}, Overall.PARTLY_PASSED),
+        ((check_stage(PASSED), check_stage(OPEN, "ops")), {}, Overall.PARTLY_PASSED),
+        ((check_stage(PASSED), lossy()), {}, Overall.LOSSES),
+        ((check_stage(SKIPPED),), {}, Overall.NO_RESULTS),
+        ((), {}, Overall.NO_RESULTS),
+        ((check_stage(PASSED),), {"asked": ("codec", "needle")}, Overall.UNFINISHED),
+        ((check_stage(PASSED), check_stage(FAILED, "source")), {"asked": ("speed",)}, Overall.FAILED),
+        ((check_stage(FAILED), check_stage(ERROR, "source")), {}, Overall.ERROR),
+        ((check_stage(PASSED),), {"status": FAILED}, Overall.FAILED),
+        ((check_stage(PASSED),), {"status": ERROR}, Overall.ERROR),
+        ((MemoryStage(status=PASSED, rows=(memory_row(TQ3_0, extra=1),)),), {}, Overall.FAILED),
+        ((MemoryStage(status=PASSED),), {}, Overall.NO_RESULTS),
     ],
 )
-def test_a_device_that_did_nothing_or_was_left_is_a_shortfall(changes: dict[str, Any]) -> None:
-    stage = device_stage()
-    rows = (stage.rows[0], stage.rows[1].model_copy(update=changes))
-    found = findings.findings(report(stages=(stage.model_copy(update={"rows": rows}),)))
-    assert [f.kind for f in found if f.stage == "device"] == [findings.Kind.SHORT, findings.Kind.SHOWN]
+def test_the_worst_stage_decides(stages: tuple[Stage, ...], more: dict[str, Any], overall: Overall) -> None:
+    assert summary(run(*stages, **more)).overall is overall
+
+
+def test_every_result_has_a_tone() -> None:
+    assert {overall.tone for overall in Overall} == set(Tone)
+    assert [overall for overall in Overall if overall.tone is Tone.GOOD] == [Overall.PASSED]
+    assert [overall for overall in Overall if overall.tone is Tone.BAD] == [Overall.ERROR, Overall.FAILED]
+
+
+def test_stages_are_told_by_what_became_of_them() -> None:
+    whole = run(check_stage(PASSED), lossy(), check_stage(SKIPPED, "ops"), asked=("codec", "needle", "ops", "speed"))
+    found = summary(whole)
+    assert (found.by_status[PASSED], found.losses, found.unreached) == (["codec"], ["needle"], ["speed"])
+    assert found.by_status[SKIPPED] == ["ops"]
+    assert lossy_stages(whole) == {"needle", ""}
+
+
+def kinds(whole: Report) -> list[tuple[Kind, str, str]]:
+    return [(one.kind, one.stage, type(one.fact).__name__) for one in findings(whole)]
+
+
+def test_findings_come_in_the_order_of_reading() -> None:
+    for name in EDGES:
+        found = [list(Kind).index(one.kind) for one in findings(EDGES[name]())]
+        assert found == sorted(found), name
+
+
+@pytest.mark.parametrize(
+    ("stage", "kind"),
+    [
+        (check_stage(ERROR, error=ErrorRecord(kind="x", code=1, what="w")), Kind.PROBLEM),
+        (check_stage(FAILED, reason="why"), Kind.PROBLEM),
+        (check_stage(FAILED, remedy="how"), Kind.PROBLEM),
+        (check_stage(FAILED), None),
+        (check_stage(SKIPPED), Kind.SKIPPED),
+        (check_stage(OPEN), Kind.PROBLEM),
+        (check_stage(PASSED), None),
+    ],
+)
+def test_how_a_stage_ended_is_a_finding_unless_its_rows_say_it(stage: Stage, kind: Kind | None) -> None:
+    found = [one for one in findings(run(stage)) if isinstance(one.fact, facts.StageEnded)]
+    assert [one.kind for one in found] == ([] if kind is None else [kind])
+
+
+def test_open_checks_are_findings_of_their_own() -> None:
+    checks = tuple(Check(name=status, status=status) for status in StageStatus)
+    found = [
+        (one.kind, one.fact.check.name)
+        for one in findings(run(CheckStage(name="codec", status=FAILED, checks=checks)))
+        if isinstance(one.fact, facts.CheckOpen)
+    ]
+    assert found == [
+        (Kind.PROBLEM, "failed"),
+        (Kind.PROBLEM, "error"),
+        (Kind.PROBLEM, "inconclusive"),
+        (Kind.SKIPPED, "skipped"),
+    ]
+
+
+def test_what_did_not_run_is_named() -> None:
+    whole = run(check_stage(PASSED), asked=("codec", "speed"), not_asked=("ops", "plan"))
+    assert (Kind.PROBLEM, "", "NotReached") in kinds(whole)
+    facts_found = [one.fact for one in findings(whole)]
+    assert facts.NotReached(("speed",)) in facts_found
+    assert facts.NotAsked(("ops", "plan")) in facts_found
+    assert not {"NotReached", "NotAsked"} & {name for _, _, name in kinds(run(check_stage(PASSED)))}
+
+
+def test_advice_needs_a_rated_pair() -> None:
+    rows = (quality_row(TQ3_0), quality_row("q8_0/tq3_0"))
+    whole = run(QualityStage(status=PASSED, rows=rows))
+    advice = [name for kind, _, name in kinds(whole) if kind is Kind.ADVICE]
+    assert advice == ["PairLevels", "BetterKeys"]
+    unrotated = run(QualityStage(status=PASSED, rows=(quality_row("q4_0", unrotated=True),)))
+    assert [kind for kind, _, _ in kinds(unrotated) if kind is Kind.ADVICE] == []

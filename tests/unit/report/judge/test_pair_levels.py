@@ -5,48 +5,38 @@ from synthetic_parts import cell, interval, summaries
 from synthetic_report import not_numbers, report
 from synthetic_stages import quality_row
 
-from tqforge.report.judge import findings, pair_levels
-from tqforge.report.judge.thresholds import Level
-from tqforge.report.render import html
-from tqforge.report.schema.report import (
-    Interval,
-    Need,
-    NeedleStage,
-    Outcome,
-    PlanRow,
-    PlanStage,
-    QualityRow,
-    QualityStage,
-    Recommendation,
-    Report,
-    Status,
-)
+from tqforge.report.judge import pair_levels
+from tqforge.report.render.sentences import pairs
+from tqforge.report.schema.base import CellOutcome, Interval, PairLevel, StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import QualityRow
+from tqforge.report.schema.stages import NeedleStage, QualityStage
 
 
 def measured(*rows: QualityRow, hits: int = 0, misses: int = 0, pair: str = "tq3_0/tq3_0") -> Report:
-    outcomes = [Outcome.HIT] * hits + [Outcome.MISS] * misses
+    outcomes = [CellOutcome.HIT] * hits + [CellOutcome.MISS] * misses
     cells = [cell(pair, 2048, 0.5, seed, outcome) for seed, outcome in enumerate(outcomes)]
-    needle = NeedleStage(status=Status.PASSED, cells=tuple(cells), summaries=summaries(cells))
-    return report(stages=(QualityStage(status=Status.PASSED, rows=rows), needle))
+    needle = NeedleStage(status=StageStatus.PASSED, cells=tuple(cells), summaries=summaries(cells))
+    return report(stages=(QualityStage(status=StageStatus.PASSED, rows=rows), needle))
 
 
-def level(whole: Report) -> Level:
+def level(whole: Report) -> PairLevel:
     (one,) = pair_levels.judge(whole)
-    return Level(one.level)
+    return PairLevel(one.level)
 
 
 @pytest.mark.parametrize(
     ("bounds", "expected"),
     [
-        ((0.02, 0.03, 0.04), Level.SAFE),
-        ((0.04, 0.048, 0.06), Level.UNDECIDED),
-        ((0.2, 0.28, 0.35), Level.LOSSY),
-        ((0.4, 0.6, 0.9), Level.LOSSY),
-        ((1.5, 2.1, 3.0), Level.UNSAFE),
-        ((0.0, float("nan"), 1.0), Level.UNDECIDED),
+        ((0.02, 0.03, 0.04), PairLevel.SAFE),
+        ((0.04, 0.048, 0.06), PairLevel.UNDECIDED),
+        ((0.2, 0.28, 0.35), PairLevel.LOSSY),
+        ((0.4, 0.6, 0.9), PairLevel.LOSSY),
+        ((1.5, 2.1, 3.0), PairLevel.UNSAFE),
+        ((0.0, float("nan"), 1.0), PairLevel.UNDECIDED),
     ],
 )
-def test_by_kl(bounds: tuple[float, float, float], expected: Level) -> None:
+def test_by_kl(bounds: tuple[float, float, float], expected: PairLevel) -> None:
     low, value, high = bounds
     assert level(measured(quality_row("tq3_0/tq3_0", kl=Interval(value=value, low=low, high=high)))) is expected
 
@@ -54,22 +44,22 @@ def test_by_kl(bounds: tuple[float, float, float], expected: Level) -> None:
 @pytest.mark.parametrize(
     ("hits", "misses", "expected"),
     [
-        (27, 0, Level.SAFE),
-        (26, 1, Level.SAFE),
-        (20, 7, Level.LOSSY),
-        (6, 21, Level.UNSAFE),
-        (1, 2, Level.LOSSY),
-        (0, 1, Level.LOSSY),
+        (27, 0, PairLevel.SAFE),
+        (26, 1, PairLevel.SAFE),
+        (20, 7, PairLevel.LOSSY),
+        (6, 21, PairLevel.UNSAFE),
+        (1, 2, PairLevel.LOSSY),
+        (0, 1, PairLevel.LOSSY),
     ],
 )
-def test_needles_can_only_make_it_worse(hits: int, misses: int, expected: Level) -> None:
+def test_needles_can_only_make_it_worse(hits: int, misses: int, expected: PairLevel) -> None:
     whole = measured(quality_row("tq3_0/tq3_0", kl=interval(0.01)), hits=hits, misses=misses)
     assert level(whole) is expected
 
 
 def test_the_worst_prefix_decides() -> None:
     rows = (quality_row("tq3_0/tq3_0", 512, kl=interval(2.0)), quality_row("tq3_0/tq3_0", 4096, kl=interval(0.01)))
-    assert level(measured(*rows)) is Level.UNSAFE
+    assert level(measured(*rows)) is PairLevel.UNSAFE
 
 
 def test_the_hard_model_comes_out_as_it_should() -> None:
@@ -80,7 +70,8 @@ def test_the_hard_model_comes_out_as_it_should() -> None:
         quality_row("tq3_0/tq3_0", kl=interval(2.12)),
         quality_row("q8_0/tq3_0", kl=interval(0.0307)),
     ]
-    text = pair_levels.sentence(measured(*rows))
+    whole = measured(*rows)
+    text = pairs.levels(pair_levels.judge(whole), pair_levels.reach(whole))
     assert (
         text == "On this model, up to 1,792 tokens, safe: q8_0/tq3_0 and q8_0/q8_0; unsafe: tq3_0/tq3_0 and q4_0/q4_0."
     )
@@ -88,32 +79,36 @@ def test_the_hard_model_comes_out_as_it_should() -> None:
 
 def test_nothing_measured_nothing_said() -> None:
     assert pair_levels.judge(report(stages=())) == []
-    assert pair_levels.sentence(report(stages=())) == ""
-    assert "undecided: tq3_0/tq3_0" in pair_levels.sentence(not_numbers())
+    assert pair_levels.reach(report(stages=())) == 0
+    assert {str(one.pair): one.level for one in pair_levels.judge(not_numbers())}["tq3_0/tq3_0"] is PairLevel.UNDECIDED
 
 
-def plan() -> PlanStage:
-    need = Need(weights=2 << 30, kv=600 << 20, compute=300 << 20)
-    row = PlanRow(pair="q8_0/tq3_0", n_ctx=32768, planned=need, measured=need)
-    fits = Recommendation(
-        budget=16 << 30, usable=12 << 30, n_ctx=32768, pair="q8_0/tq3_0", need=3 << 30, reason="closest"
-    )
-    none = Recommendation(
-        budget=1 << 30, usable=1 << 29, n_ctx=32768, pair=None, need=None, reason="weights alone need more"
-    )
-    return PlanStage(status=Status.PASSED, rows=(row,), recommendations=(fits, none))
+def test_a_verdict_holds_the_figures_that_decided() -> None:
+    rows = (quality_row("tq3_0/tq3_0", 512, kl=interval(0.02)), quality_row("tq3_0/tq3_0", 1536, kl=interval(0.04)))
+    (one,) = pair_levels.judge(measured(*rows, hits=5, misses=1))
+    assert (one.kl, one.hits, one.needles, one.bits) == (interval(0.04), 5, 6, 3.5)
+    (without,) = pair_levels.judge(measured(*rows))
+    assert (without.hits, without.needles) == (0, 0)
 
 
-def test_recommendations_are_advice() -> None:
-    texts = [f.text for f in findings.findings(report(stages=(plan(),))) if f.kind is findings.Kind.ADVICE]
-    assert texts == [
-        "16 GiB of memory, 32,768 tokens: q8_0/tq3_0 (needs 3.0 GiB). Closest.",
-        "1 GiB of memory, 32,768 tokens: no pair that is safe fits. Weights alone need more.",
-    ]
+def test_needles_do_not_count_for_a_row_that_nobody_runs() -> None:
+    row = quality_row("tq3_0/tq3_0", kl=interval(0.01), unrotated=True)
+    (one,) = pair_levels.judge(measured(row, misses=27))
+    assert (one.level, one.needles, one.unrotated) == (PairLevel.SAFE, 0, True)
 
 
-def test_recommendations_are_on_the_page() -> None:
-    page = html.render(report(stages=(plan(),)))
-    assert 'id="choice"' in page
-    assert "no safe pair fits" in page
-    assert "Memory plan at every length: 1 row" in page
+def test_verdicts_come_by_size_and_the_floor_has_none() -> None:
+    rows = [quality_row(pair, kl=interval(0.01)) for pair in ("q8_0", "tq3_0", "q8_0/tq3_0", "q4_0")]
+    floor = quality_row("f16", kl=interval(0.0001), is_floor=True)
+    found = [str(one.pair) for one in pair_levels.judge(measured(floor, *rows))]
+    assert found == ["tq3_0/tq3_0", "q4_0/q4_0", "q8_0/tq3_0", "q8_0/q8_0"]
+
+
+def test_a_kl_that_is_not_a_number_is_the_hardest() -> None:
+    rows = (quality_row("tq3_0", 512, kl=interval(float("nan"))), quality_row("tq3_0", 1536, kl=interval(0.01)))
+    assert level(measured(*rows)) is PairLevel.UNDECIDED
+
+
+@pytest.mark.parametrize(("hits", "longest"), [(0, 1792), (1, 2048)])
+def test_the_reach_is_the_longest_text_that_was_judged(hits: int, longest: int) -> None:
+    assert pair_levels.reach(measured(quality_row("tq3_0", 1536), hits=hits)) == longest

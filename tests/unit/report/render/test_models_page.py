@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 
+from page_outline import Outline
 from synthetic_parts import interval
 from synthetic_report import report, stages
 from synthetic_stages import quality_row
-from test_html import Outline
 
-from tqforge.report.judge.recommend import advise
+from tqforge.core.pair import Pair
+from tqforge.report.judge.budget import advise
 from tqforge.report.render import models_page
-from tqforge.report.schema.report import Need, PlanRow, PlanStage, QualityStage, Report, Status
+from tqforge.report.schema.base import StageStatus
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import MemoryNeed, PlanRow
+from tqforge.report.schema.stages import PlanStage, QualityStage
 
 
 def hard() -> Report:
@@ -22,15 +26,15 @@ def hard() -> Report:
         quality_row("q8_0/tq3_0", kl=interval(0.0307)),
         quality_row("q4_0/q4_0", kl=interval(2.2), unrotated=True),
     ]
-    need = Need(weights=1 << 20, kv=1 << 20, compute=1 << 20)
+    need = MemoryNeed(weights=1 << 20, kv=1 << 20, compute=1 << 20)
     plan = PlanStage(
-        status=Status.PASSED,
+        status=StageStatus.PASSED,
         n_ctx=4096,
-        rows=tuple(PlanRow(pair=pair, n_ctx=4096, planned=need) for pair in ("f16/f16", "q8_0/tq3_0")),
+        rows=tuple(PlanRow(pair=Pair.parse(pair), n_ctx=4096, planned=need) for pair in ("f16/f16", "q8_0/tq3_0")),
     )
-    made = report(stages=(QualityStage(status=Status.PASSED, rows=tuple(rows)), plan))
+    made = report(stages=(QualityStage(status=StageStatus.PASSED, rows=tuple(rows)), plan))
     assert made.model is not None
-    return advise(made.model_copy(update={"model": made.model.model_copy(update={"name": "hard <model>"})}))
+    return advise(made.model_copy(update={"model": made.model.model_copy(update={"file": "hard <model>"})}))
 
 
 def page() -> str:

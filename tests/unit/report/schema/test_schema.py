@@ -8,8 +8,11 @@ import math
 import pytest
 from synthetic_report import EDGES, not_numbers, report
 
+from tqforge.errors import CrashError
 from tqforge.report.schema import json_schema
-from tqforge.report.schema.report import QualityStage, Report
+from tqforge.report.schema.base import ErrorRecord
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import QualityStage
 
 
 def test_the_json_schema_is_in_step_with_the_code() -> None:
@@ -35,3 +38,11 @@ def test_what_is_no_number_is_null_in_the_json_and_comes_back() -> None:
 def test_unknown_keys_are_refused() -> None:
     with pytest.raises(ValueError, match="extra"):
         Report.model_validate({**report().to_json(), "surprise": 1})
+
+
+def test_an_error_is_recorded_as_the_command_line_prints_it() -> None:
+    error = CrashError("The child ended.", where="stage codec", remedy="Run it again.")
+    found = ErrorRecord.of(error)
+    assert found == ErrorRecord(
+        kind="CrashError", code=int(error.code), what="The child ended.", where="stage codec", remedy="Run it again."
+    )

@@ -49,7 +49,7 @@ def test_no_run_yet(tmp_path: Path) -> None:
 def test_what_is_no_report_is_refused_with_a_remedy(tmp_path: Path, text: str) -> None:
     path = tmp_path / "report.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match="not a report") as caught:
+    with pytest.raises(ConfigError, match="not a valid report") as caught:
         store.load(path)
     assert caught.value.remedy
 
@@ -57,3 +57,12 @@ def test_what_is_no_report_is_refused_with_a_remedy(tmp_path: Path, text: str) -
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
         store.load(tmp_path / "nothing.json")
+
+
+@pytest.mark.parametrize("version", [0, 1, 3])
+def test_another_schema_version_is_refused_by_its_number(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps({**report().to_json(), "schema_version": version}), encoding="utf-8")
+    with pytest.raises(ConfigError, match=f"has schema version {version}; this tqforge reads version 2") as caught:
+        store.load(path)
+    assert "with the version that wrote it" in caught.value.remedy

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from test_lint import KERNELS, findings, patched
+from lint_series import KERNELS, findings, patched
 
 from tqforge.series.lint import kernels
-from tqforge.series.lint.supports_op.parser import CError
+from tqforge.series.lint.supports_op.syntax import CError
 from tqforge.series.lint.supports_op.tuning import Variants
 
 TUNING = """
@@ -44,12 +44,12 @@ F16, Q8_0, TQ3_0 = "GGML_TYPE_F16", "GGML_TYPE_Q8_0", "GGML_TYPE_TQ3_0"
 @pytest.mark.parametrize(
     ("types", "size", "suffixes"),
     [
-        ((TQ3_0, TQ3_0), 64, ["_q1_ne4"]),
-        ((Q8_0, TQ3_0), 64, ["_q1_ne4"]),
-        ((TQ3_0, TQ3_0), 96, []),  # NE 4 is its baseline
-        ((TQ3_0, TQ3_0), 128, ["_q4_ne1"]),
-        ((F16, F16), 64, ["_q2_ne4"]),
-        ((TQ3_0, Q8_0), 128, []),
+        ((TQ3_0, TQ3_0), 64, ["", "_q1_ne4"]),
+        ((Q8_0, TQ3_0), 64, ["", "_q1_ne4"]),
+        ((TQ3_0, TQ3_0), 96, [""]),  # NE 4 is its baseline
+        ((TQ3_0, TQ3_0), 128, ["", "_q4_ne1"]),
+        ((F16, F16), 64, ["", "_q2_ne4"]),
+        ((TQ3_0, Q8_0), 128, [""]),
     ],
 )
 def test_the_type_of_v_chooses(types: tuple[str, str], size: int, suffixes: list[str]) -> None:
@@ -58,12 +58,20 @@ def test_the_type_of_v_chooses(types: tuple[str, str], size: int, suffixes: list
 
 def test_the_type_of_k_chooses_where_the_dispatch_says_so() -> None:
     variants = Variants(TUNING, DISPATCH.replace("src[2]", "src[1]"))
-    assert variants.suffixes((Q8_0, TQ3_0), 64, 64) == []
-    assert variants.suffixes((TQ3_0, Q8_0), 64, 64) == ["_q1_ne4"]
+    assert variants.suffixes((Q8_0, TQ3_0), 64, 64) == [""]
+    assert variants.suffixes((TQ3_0, Q8_0), 64, 64) == ["", "_q1_ne4"]
+
+
+def test_a_type_of_the_type_table_has_one_variant_only() -> None:
+    table = f"constexpr struct {{ int dtype; }} fa_vec_type_table[] = {{\n    {{ {TQ3_0}, {{ 1, 4 }} }},\n}};\n"
+    variants = Variants(table + TUNING, DISPATCH)
+    assert variants.suffixes((Q8_0, TQ3_0), 64, 64) == ["_q1_ne4"]
+    assert variants.suffixes((TQ3_0, TQ3_0), 96, 96) == [""]  # NE 4 is its baseline
+    assert variants.suffixes((F16, F16), 64, 64) == ["", "_q2_ne4"]
 
 
 def test_a_tree_without_tuning_has_no_variants() -> None:
-    assert Variants("", "").suffixes((TQ3_0, TQ3_0), 64, 64) == []
+    assert Variants("", "").suffixes((TQ3_0, TQ3_0), 64, 64) == [""]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,7 @@ def test_what_cannot_be_read_is_an_error(old: str, new: str) -> None:
 
 
 def test_a_dispatch_that_chooses_by_something_else_is_an_error() -> None:
-    with pytest.raises(CError, match="does not ask fa_vec_pick"):
+    with pytest.raises(CError, match="does not call fa_vec_pick"):
         Variants(TUNING, "")
 
 

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from tqforge.adapters.llama.graphs import Graph, Nodes
-from tqforge.report.schema.report import DeviceRow, Interval, Status
+from tqforge.core.pair import Pair
+from tqforge.report.judge import statuses
+from tqforge.report.judge.reasons import DeviceFault, DeviceProblem
+from tqforge.report.render.sentences.reasons import reasons
+from tqforge.report.schema.base import Interval, StageStatus
+from tqforge.report.schema.rows import DeviceRow
+from tqforge.report.schema.stages import DeviceStage
 from tqforge.verify.stages.device import compare
 from tqforge.verify.stages.device import stage as device
 from tqforge.verify.stages.device.compare import Both, Run
@@ -25,10 +31,10 @@ def greedy(rows: compare.Logits) -> list[int]:
     return [int(row.argmax()) for row in rows[PROMPT - 1 :]]
 
 
-def both(pair: str, cpu: compare.Logits, there: compare.Logits, **changes: Any) -> Both:
+def both(name: str, cpu: compare.Logits, there: compare.Logits, **changes: Any) -> Both:
     ran = {"kernel_flash_attn_ext_vec": 3, "kernel_set_rows_f32": 6, "kernel_mul_mv": 1}
     seen = Run(logits=there, tokens=greedy(cpu), **({"dispatches": ran} | changes))
-    return Both(pair, PROMPT, seen, Run(logits=cpu, tokens=greedy(cpu), text="so"))
+    return Both(Pair.parse(name), PROMPT, seen, Run(logits=cpu, tokens=greedy(cpu), text="so"))
 
 
 def test_equal_logits_differ_by_nothing() -> None:
@@ -46,11 +52,8 @@ def test_the_first_parting_and_its_gaps() -> None:
     best = int(cpu[here].argmax())
     other = (best + 1) % 50
     there[here, other] = cpu[here, best] + 0.25
-    assert compare.parting(both("p", cpu, there)) == (
-        2,
-        pytest.approx(float(cpu[here, best] - cpu[here, other])),
-        pytest.approx(0.25),
-    )
+    gap = float(cpu[here, best] - cpu[here, other])
+    assert compare.parting(both("p", cpu, there)) == pytest.approx((2, gap, 0.25))
 
 
 def test_the_distance_from_f16_is_taken_within_one_backend_and_over_the_prompt() -> None:
@@ -68,23 +71,25 @@ def interval(value: float, width: float = 0.0) -> Interval:
 
 def row(pair: str = "tq3_0/tq3_0", kl: float = 1e-3, **changes: Any) -> DeviceRow:
     values: dict[str, Any] = {"dispatches": 10, "attention": 3, "writes": 6, "tokens": 55, "kl_max": kl, "top1": 1.0}
-    return DeviceRow(
-        pair=pair,
-        kl=interval(kl),
-        **({"kl_same": interval(kl), "error_cpu": 0.02, "error_device": 0.02} | values | changes),
-    )
+    values |= {"kl_same": interval(kl), "error_cpu": 0.02, "error_device": 0.02}
+    return DeviceRow(pair=Pair.parse(pair), kl=interval(kl), **(values | changes))
 
 
 FLOOR = row("f16/f16", 1e-4)
 
 
+def judged(*rows: DeviceRow) -> tuple[StageStatus, str]:
+    verdict = statuses.device(DeviceStage(rows=rows))
+    return verdict.status, reasons(verdict.reasons)
+
+
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"kl_same": interval(1.3e-3)}, "0.0013 after the same rows is above 0.0012"),
-        ({"kl_same": interval(float("nan"))}, "after the same rows is above"),
-        ({"error_cpu": 0.02, "error_device": 0.023}, "off by 0.023 of its square, on the CPU by 0.02"),
-        ({"error_cpu": 0.02, "error_device": float("nan")}, "off by nan"),
+        ({"kl_same": interval(1.3e-3)}, "0.0013 on the same rows is above 0.0012"),
+        ({"kl_same": interval(float("nan"))}, "on the same rows is above"),
+        ({"error_cpu": 0.02, "error_device": 0.023}, "rows it wrote is 0.023, of the CPU's 0.02"),
+        ({"error_cpu": 0.02, "error_device": float("nan")}, "rows it wrote is nan"),
         ({"dispatches": 0, "attention": 0, "writes": 0}, "dispatched"),
         ({"attention": 0}, "dispatched"),
         ({"writes": 0}, "dispatched"),
@@ -95,25 +100,25 @@ FLOOR = row("f16/f16", 1e-4)
 )
 def test_every_way_to_fall_short(changes: dict[str, Any], word: str) -> None:
     good = row(kl_f16_device=interval(0.25, 0.1), kl_f16_cpu=interval(0.2, 0.1))
-    assert compare.verdict([FLOOR, good]) == (Status.PASSED, "")
-    status, reason = compare.verdict([FLOOR, row(**changes)])
-    assert status is Status.FAILED
+    assert judged(FLOOR, good) == (StageStatus.PASSED, "")
+    status, reason = judged(FLOOR, row(**changes))
+    assert status is StageStatus.FAILED
     assert word in reason
 
 
 def test_without_a_floor_or_a_pair_there_is_no_verdict() -> None:
-    assert compare.verdict([row()])[0] is Status.INCONCLUSIVE
-    assert compare.verdict([FLOOR])[0] is Status.INCONCLUSIVE
-    assert compare.verdict([])[0] is Status.INCONCLUSIVE
-    assert compare.verdict([FLOOR, row(error_device=None)])[0] is Status.INCONCLUSIVE
-    assert compare.verdict([FLOOR, row(kl_same=None)]) == (
-        Status.INCONCLUSIVE,
-        "not compared after the same rows: tq3_0/tq3_0",
+    assert judged(row())[0] is StageStatus.INCONCLUSIVE
+    assert judged(FLOOR)[0] is StageStatus.INCONCLUSIVE
+    assert judged()[0] is StageStatus.INCONCLUSIVE
+    assert judged(FLOOR, row(error_device=None))[0] is StageStatus.INCONCLUSIVE
+    assert judged(FLOOR, row(kl_same=None)) == (
+        StageStatus.INCONCLUSIVE,
+        "Not compared on the same rows: tq3_0/tq3_0.",
     )
 
 
 def test_a_real_gpu_counts_no_dispatches() -> None:
-    assert compare.shortfall(row(dispatches=None, attention=None, writes=None), 1e-4) == ""
+    assert list(statuses.device_problems(row(dispatches=None, attention=None, writes=None), 1e-4)) == []
 
 
 def test_the_path_reaches_both_kernels_of_attention() -> None:
@@ -126,10 +131,10 @@ def test_the_path_reaches_both_kernels_of_attention() -> None:
 
 def test_the_bar_is_for_the_same_rows_and_a_cache_of_its_own_is_only_shown() -> None:
     shaky = row(kl=0.3, kl_same=interval(1e-3), kl_cpu=interval(0.1), error_cpu=1e-2, error_device=1.1e-2)
-    rows = compare.with_bars([FLOOR, shaky])
-    assert rows[0].bar is None
-    assert rows[1].bar == pytest.approx(0.0012)
-    assert compare.verdict(rows) == (Status.PASSED, "")
+    rows = statuses.with_limits([FLOOR, shaky])
+    assert rows[0].limit is None
+    assert rows[1].limit == pytest.approx(0.0012)
+    assert judged(*rows) == (StageStatus.PASSED, "")
 
 
 def test_the_run_with_the_same_rows_gives_their_kl_and_their_errors() -> None:
@@ -140,7 +145,7 @@ def test_the_run_with_the_same_rows_gives_their_kl_and_their_errors() -> None:
     found = compare.row(one, None, "MTL0")
     assert found.kl_same is not None
     assert found.kl_same.value == pytest.approx(float(compare.kl(moved, cpu).mean()))
-    assert (found.error_cpu, found.error_device) == (pytest.approx(0.02), pytest.approx(0.04))
+    assert (found.error_cpu, found.error_device) == pytest.approx((0.02, 0.04))
     without = compare.row(alone, None, "MTL0")
     assert (without.kl_same, without.error_cpu, without.error_device) == (None, None, None)
 
@@ -150,21 +155,22 @@ def test_a_wrong_k_is_not_lost_beside_a_coarse_v() -> None:
     fine = [("cache_k_l0", 3e-5, 4e-5), ("cache_v_l0", 0.025, 0.0251)]
     wrong = [("cache_k_l0", 3e-5, 1e-3), *fine[1:]]
     alone = both("q8_0/tq3_0", cpu, cpu)
-    notes = [
-        compare.row(Both(alone.pair, PROMPT, alone.device, alone.cpu, same=Run(cpu, [], written=w)), None, "MTL0").note
-        for w in (fine, wrong)
-    ]
-    assert notes == ["", "the K that it wrote is off by 0.001 of its square, on the CPU by 3e-05"]
+    for written, faults in ((fine, []), (wrong, [DeviceProblem(DeviceFault.WRITES, "K", 1e-3, 3e-5)])):
+        again = Run(cpu, [], written=written)
+        found = compare.row(Both(alone.pair, PROMPT, alone.device, alone.cpu, same=again), None, "MTL0")
+        assert list(statuses.device_problems(found, 1e-4)) == faults
 
 
 def test_a_reference_that_was_not_on_the_cpu_is_noticed() -> None:
     cpu = logits()
     nodes = (Nodes(op="FLASH_ATTN", backend="MTL0", count=30, first="node_21"),)
     graph = Graph(splits=2, backends=("MTL0",), nodes=nodes)
-    wrong = Both("q/q", PROMPT, Run(cpu, []), Run(cpu, [], graphs=[graph]))
+    wrong = Both(Pair.parse("q/q"), PROMPT, Run(cpu, []), Run(cpu, [], graphs=[graph]))
     found = compare.row(wrong, None, "MTL0")
-    assert "the CPU's own run had FLASH_ATTN on MTL0" in found.note
-    assert compare.verdict([FLOOR, found.model_copy(update={"pair": "q/q"})])[0] is Status.FAILED
+    assert found.cpu_strays == ("FLASH_ATTN on MTL0 (30, first node_21)",)
+    status, reason = judged(FLOOR, found)
+    assert status is StageStatus.FAILED
+    assert "the CPU's own run had FLASH_ATTN on MTL0" in reason
 
 
 def test_the_cpu_alone_is_compared_with_itself() -> None:

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from tqforge.report.schema.report import NeedleCell, Outcome
+from tqforge.core.pair import Pair
+from tqforge.report.judge import statuses
+from tqforge.report.schema.base import CellOutcome, StageStatus
+from tqforge.report.schema.rows import NeedleCell
+from tqforge.report.schema.stages import NeedleStage
 from tqforge.verify.stages.needle import scoring
-from tqforge.verify.stages.needle import stage as needle
 from tqforge.verify.stages.needle.facts import PUBLISHED, fact
 
 FACTS = ("FROSTBLOCK-7", "VcMYB4")
@@ -42,10 +45,12 @@ def test_facts_are_drawn_the_same_everywhere_and_look_alike() -> None:
     assert fact(1).name == fact(1).sentence.split(" called ")[1].split()[0]
 
 
-def cell(pair: str, control: str, score: float | None, *, seed: int = 0, outcome: Outcome | None = None) -> NeedleCell:
-    table = {1.0: Outcome.HIT, 0.5: Outcome.PARTIAL, 0.0: Outcome.MISS}
+def cell(
+    pair: str, control: str, score: float | None, *, seed: int = 0, outcome: CellOutcome | None = None
+) -> NeedleCell:
+    table = {1.0: CellOutcome.HIT, 0.5: CellOutcome.PARTIAL, 0.0: CellOutcome.MISS}
     return NeedleCell(
-        pair=pair,
+        pair=Pair.parse(pair),
         control=control,  # type: ignore[arg-type]
         facts=FACTS,
         fact_kind="drawn",
@@ -53,7 +58,7 @@ def cell(pair: str, control: str, score: float | None, *, seed: int = 0, outcome
         tokens=512,
         depth=0.5,
         seed=seed,
-        outcome=outcome or (Outcome.ERROR if score is None else table[score]),
+        outcome=outcome or (CellOutcome.ERROR if score is None else table[score]),
         score=score,
         exact=None,
     )
@@ -69,7 +74,7 @@ def test_a_failed_control_makes_its_cells_inconclusive_but_not_its_errors() -> N
             cell("tq3_0/tq3_0", "none", None, seed=1),
         ]
     )
-    assert [one.outcome for one in cells[2:]] == [Outcome.INCONCLUSIVE, Outcome.MISS, Outcome.ERROR]
+    assert [one.outcome for one in cells[2:]] == [CellOutcome.INCONCLUSIVE, CellOutcome.MISS, CellOutcome.ERROR]
 
 
 def test_summaries_count_errors_and_open_cells_apart() -> None:
@@ -77,23 +82,28 @@ def test_summaries_count_errors_and_open_cells_apart() -> None:
         cell("q/q", "none", 1.0),
         cell("q/q", "none", 0.5),
         cell("q/q", "none", None),
-        cell("q/q", "none", 0.0, outcome=Outcome.INCONCLUSIVE),
+        cell("q/q", "none", 0.0, outcome=CellOutcome.INCONCLUSIVE),
         cell("q/q", "no-needle", 0.0),
     ]
-    row = scoring.summarize(cells, ["q/q"])[0]
+    row = scoring.summarize(cells, [Pair.both("q")])[0]
     assert (row.n, row.hits, row.partial, row.misses, row.errors, row.inconclusive) == (2, 1, 1, 0, 1, 1)
     assert row.mean_score == 0.75
-    empty = scoring.summarize([], ["q/q"])[0]
+    empty = scoring.summarize([], [Pair.both("q")])[0]
     assert (empty.n, empty.mean_score, empty.rate) == (0, None, None)
 
 
-def test_verdicts() -> None:
+def verdict(*cells: NeedleCell) -> StageStatus:
+    summaries = scoring.summarize(cells, dict.fromkeys(cell.pair for cell in cells))
+    return statuses.needle(NeedleStage(cells=cells, summaries=summaries)).status
+
+
+def test_verdicts_on_scored_cells() -> None:
     control = cell("f16/f16", "f16", 1.0)
-    assert needle.verdict([control, cell("q/q", "none", 1.0)])[0] == "passed"
-    assert needle.verdict([control, cell("q/q", "none", 0.0), cell("q/q", "none", 0.0)])[0] == "passed"
-    assert needle.verdict([control, *[cell("q/q", "none", 0.0)] * 4])[0] == "failed"
-    assert needle.verdict([control, cell("q/q", "none", None)])[0] == "failed"
-    assert needle.verdict([control, cell("f16/f16", "no-needle", 0.5)])[0] == "failed"
-    open_cell = cell("q/q", "none", 0.0, outcome=Outcome.INCONCLUSIVE)
-    assert needle.verdict([cell("f16/f16", "f16", 0.0), open_cell])[0] == "inconclusive"
-    assert needle.verdict([])[0] == "inconclusive"
+    assert verdict(control, cell("q/q", "none", 1.0)) is StageStatus.PASSED
+    assert verdict(control, *[cell("q/q", "none", 0.0)] * 2) is StageStatus.PASSED
+    assert verdict(control, *[cell("q/q", "none", 0.0)] * 4) is StageStatus.FAILED
+    assert verdict(control, cell("q/q", "none", None)) is StageStatus.FAILED
+    assert verdict(control, cell("f16/f16", "no-needle", 0.5)) is StageStatus.FAILED
+    open_cell = cell("q/q", "none", 0.0, outcome=CellOutcome.INCONCLUSIVE)
+    assert verdict(cell("f16/f16", "f16", 0.0), open_cell) is StageStatus.INCONCLUSIVE
+    assert verdict() is StageStatus.INCONCLUSIVE

@@ -6,21 +6,24 @@ import re
 
 import pytest
 
-from tqforge.report.schema.report import Status
-from tqforge.verify import device, emulator_report
+from tqforge.adapters.llama import emulator_report
+from tqforge.report.judge import statuses
+from tqforge.report.render.sentences.reasons import reasons
+from tqforge.report.schema.base import StageStatus
+from tqforge.verify import device
 from tqforge.verify.stages.ops import backend_ops
 from tqforge.verify.stages.ops import stage as ops
 from tqforge.verify.stages.ops.backend_ops import Job, Said
 
 GREEN, RED, OFF = "\x1b[1;32m", "\x1b[1;31m", "\x1b[0m"
 CASE = "hsk=64,hsv=64,nh=4,nr23=[4,1],kv=512,nb=1,type_K=tq3_0,type_V=tq3_0,permute=[0,1,2,3]"
-SAID = f"""load_backend: loaded MTL backend from libmetal-host-fast.so
+SAID = f"""load_backend: loaded MTL backend from libmetal-emulator-fast.so
 Testing 2 devices
 
 Backend 1/2: CPU
   Skipping
 Backend 2/2: MTL0
-  Device description: Metal host (kernels executed on the CPU, fast build)
+  Device description: Metal emulator (kernels executed on the CPU, fast build)
   Device memory: 16384 MB (16384 MB free)
 
   FLASH_ATTN_EXT({CASE}): {GREEN}OK{OFF}
@@ -46,7 +49,7 @@ def test_a_case_it_died_in_is_wrong() -> None:
     said = backend_ops.parse(cut)
     assert (said.passed, said.failed, said.complete) == (1, 1, False)
     assert said.unfinished.endswith("n=4)")
-    row = backend_ops.row(JOB, "Metal host", said, "SIGSEGV", dispatches=3, seconds=1)
+    row = backend_ops.row(JOB, "Metal emulator", said, "SIGSEGV", dispatches=3, seconds=1)
     assert row.failed == 2
     assert "SIGSEGV" in row.note
     assert "ended in FLASH_ATTN_EXT" in row.note
@@ -69,21 +72,22 @@ def good(**changes: object) -> Said:
 )
 def test_what_makes_a_run_fail(said: Said, how: str, dispatches: int, word: str) -> None:
     fine = backend_ops.row(JOB, "CPU", good(), "", dispatches=None, seconds=1)
-    row = backend_ops.row(JOB, "Metal host", said, how, dispatches=dispatches, seconds=1)
-    assert ops.verdict([fine]) == (Status.PASSED, "")
-    status, reason = ops.verdict([fine, row])
-    assert status is Status.FAILED
-    assert word in reason
-    assert ops.verdict([])[0] is Status.INCONCLUSIVE
+    row = backend_ops.row(JOB, "Metal emulator", said, how, dispatches=dispatches, seconds=1)
+    assert statuses.ops(ops._stage([fine], "", "")) == statuses.PASSED
+    verdict = statuses.ops(ops._stage([fine, row], "", ""))
+    assert verdict.status is StageStatus.FAILED
+    assert word in reasons(verdict.reasons)
 
 
-def test_without_a_device_the_cpu_part_is_kept_and_the_stage_deferred() -> None:
+def test_without_a_device_the_cpu_part_is_kept_and_the_stage_skipped() -> None:
     fine = backend_ops.row(JOB, "CPU", good(), "", dispatches=None, seconds=1)
-    stage = ops._stage([fine], "the Metal host needs clang++-19", "Install it.")
-    assert (stage.status, stage.remedy, len(stage.rows)) == (Status.DEFERRED, "Install it.", 1)
-    assert "clang++-19" in stage.reason
+    stage = ops._stage([fine], "the emulator needs clang++-19", "Install it.")
+    verdict = statuses.ops(stage)
+    assert (verdict.status, stage.remedy, len(stage.rows)) == (StageStatus.SKIPPED, "Install it.", 1)
+    assert "clang++-19" in reasons(verdict.reasons)
+    assert "clang++-19" in stage.notes[1]
     wrong = backend_ops.row(JOB, "CPU", good(failed=1), "", dispatches=None, seconds=1)
-    assert ops._stage([wrong], "no clang", "Install it.").status is Status.FAILED
+    assert statuses.ops(ops._stage([wrong], "no clang", "Install it.")).status is StageStatus.FAILED
 
 
 def test_the_plan_asks_for_every_op_of_the_type_and_of_a_stock_type() -> None:
@@ -114,8 +118,8 @@ def test_errors_of_the_hosts_own_cases() -> None:
 
 
 def test_the_gpu_family_is_part_of_the_name() -> None:
-    assert device.host_title({}) == "Metal host"
-    assert device.host_title({"METAL_HOST_FAMILY": "8"}) == "Metal host, GPU family 8"
+    assert device.emulator_title({}) == "Metal emulator"
+    assert device.emulator_title({"METAL_EMULATOR_FAMILY": "8"}) == "Metal emulator, GPU family 8"
 
 
 def test_a_fault_is_named_with_its_place() -> None:

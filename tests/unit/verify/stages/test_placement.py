@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from tqforge.adapters.llama.graphs import Graph, SchedulerLog
-from tqforge.core.values import Pair
+from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
-from tqforge.report.schema.report import Status
+from tqforge.report.judge import statuses
+from tqforge.report.schema.base import StageStatus
 from tqforge.verify.device import Device
 from tqforge.verify.stages import placement
 from tqforge.verify.stages.device import compare
@@ -60,13 +61,13 @@ def test_the_words_of_the_scheduler() -> None:
 
 def test_everything_on_the_device_passes() -> None:
     check = placement.check("tq3_0/tq3_0", run(HEAD + ON_DEVICE))
-    assert check.status is Status.PASSED
+    assert check.status is StageStatus.PASSED
     assert check.observed == "2 SET_ROWS and 1 FLASH_ATTN_EXT on MTL0, 2 graph splits, 6 dispatches"
 
 
 def test_one_fallen_graph_among_good_ones_is_noticed() -> None:
     check = placement.check("tq3_0/tq3_0", run(HEAD + ON_DEVICE + HEAD + FALLEN + HEAD + ON_DEVICE))
-    assert check.status is Status.FAILED
+    assert check.status is StageStatus.FAILED
     assert check.observed == "FLASH_ATTN on CPU (1, first node_21)"
 
 
@@ -76,25 +77,24 @@ def test_a_write_on_the_cpu_is_noticed() -> None:
 
 
 def test_nothing_said_or_nothing_run_is_no_pass() -> None:
-    assert placement.check("p", run("")).status is Status.FAILED
-    assert placement.check("p", run(HEAD)).status is Status.FAILED
+    assert placement.check("p", run("")).status is StageStatus.FAILED
+    assert placement.check("p", run(HEAD)).status is StageStatus.FAILED
     idle = placement.check("p", run(HEAD + ON_DEVICE, dispatches={"kernel_set_rows": 4}))
-    assert (idle.status, idle.observed) == (Status.FAILED, "no attention was dispatched")
+    assert (idle.status, idle.observed) == (StageStatus.FAILED, "no attention was dispatched")
     assert (
-        placement.check("p", run(HEAD + ON_DEVICE, dispatches=None)).status is Status.PASSED
+        placement.check("p", run(HEAD + ON_DEVICE, dispatches=None)).status is StageStatus.PASSED
     )  # a real GPU counts none
-    assert placement.check("p", run(HEAD + ON_DEVICE, faults="divergence in k")).status is Status.FAILED
-    assert placement._stage([]).status is Status.FAILED
+    assert placement.check("p", run(HEAD + ON_DEVICE, faults="divergence in k")).status is StageStatus.FAILED
 
 
 def test_a_control_that_does_not_fall_back_makes_the_stage_fail() -> None:
-    assert placement.control(run(HEAD + FALLEN)).status is Status.PASSED
+    assert placement.control(run(HEAD + FALLEN)).status is StageStatus.PASSED
     blind = placement.control(run(HEAD + ON_DEVICE))
-    assert blind.status is Status.FAILED
+    assert blind.status is StageStatus.FAILED
     assert "not noticed" in blind.reason
     good = placement.check("p", run(HEAD + ON_DEVICE))
-    assert placement._stage([good, blind]).status is Status.FAILED
-    assert placement._stage([good, placement.control(run(HEAD + FALLEN))]).status is Status.PASSED
+    assert statuses.checks(placement._stage([good, blind])).status is StageStatus.FAILED
+    assert statuses.checks(placement._stage([good, placement.control(run(HEAD + FALLEN))])).status is StageStatus.PASSED
 
 
 class _Loaded:
@@ -109,27 +109,27 @@ class _Loaded:
         return self._answer
 
 
-HOST, METAL = Device(title="Metal host", folder=Path("/h")), Device(title="Metal")
+EMULATOR, METAL = Device(title="Metal emulator", folder=Path("/h")), Device(title="Metal")
 
 
 @pytest.mark.parametrize(
     ("pair", "there", "status"),
     [
-        ("q8_0/q8_0", HOST, Status.DEFERRED),
-        ("q8_0/q8_0", METAL, Status.PASSED),
-        ("q4_0/q4_0", HOST, Status.PASSED),
-        ("q8_0/tq3_0", HOST, Status.PASSED),
+        ("q8_0/q8_0", EMULATOR, StageStatus.SKIPPED),
+        ("q8_0/q8_0", METAL, StageStatus.PASSED),
+        ("q4_0/q4_0", EMULATOR, StageStatus.PASSED),
+        ("q8_0/tq3_0", EMULATOR, StageStatus.PASSED),
     ],
 )
-def test_pairs_that_the_host_has_no_kernels_for_are_deferred(pair: str, there: Device, status: Status) -> None:
+def test_pairs_that_the_host_has_no_kernels_for_are_deferred(pair: str, there: Device, status: StageStatus) -> None:
     loaded: Any = _Loaded(run(HEAD + ON_DEVICE))
     check = placement._one(loaded, Pair.parse(pair), there)
     assert check.status is status
-    assert bool(check.reason) == (status is Status.DEFERRED)
+    assert bool(check.reason) == (status is StageStatus.SKIPPED)
 
 
 def test_a_pair_that_stops_fails_and_the_others_go_on() -> None:
-    loaded: Any = _Loaded(LoadError("The Metal host stopped f16/tq3_0: missing-kernel in k", where="llama_decode"))
-    check = placement._one(loaded, Pair("f16", "tq3_0"), HOST)
-    assert check.status is Status.FAILED
-    assert check.observed == "The Metal host stopped f16/tq3_0: missing-kernel in k (llama_decode)"
+    loaded: Any = _Loaded(LoadError("The Metal emulator stopped f16/tq3_0: missing-kernel in k", where="llama_decode"))
+    check = placement._one(loaded, Pair("f16", "tq3_0"), EMULATOR)
+    assert check.status is StageStatus.FAILED
+    assert check.observed == "The Metal emulator stopped f16/tq3_0: missing-kernel in k (llama_decode)"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_stages import FACTS, KEYS
+from sessions import FACTS, KEYS
 
 from tqforge.adapters.console import Output
 from tqforge.adapters.llama.api.measure import (
@@ -23,28 +23,33 @@ from tqforge.adapters.llama.api.measure import (
 from tqforge.adapters.llama.api.messages import Done, Message, Request
 from tqforge.adapters.llama.api.model import CheckOrigin, Loaded, Tokenize, TokenLists, TypeInfo
 from tqforge.adapters.llama.child import symbols, timing
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import LoadError, UsageError
-from tqforge.report.judge import select
-from tqforge.report.schema.report import Interval, SpeedRow, Status
+from tqforge.report.judge import select, statuses
+from tqforge.report.judge.select import TargetStatus
+from tqforge.report.render.sentences.reasons import reasons
+from tqforge.report.schema.base import Interval, StageStatus
+from tqforge.report.schema.rows import SpeedRow
+from tqforge.report.schema.stages import SpeedStage
 from tqforge.verify import settings
-from tqforge.verify.session import DeferredError, Session, Target
+from tqforge.verify.session import Session, SkippedError, Target
 from tqforge.verify.stages.speed import contexts, llama_bench, rates, schedule, targets
 from tqforge.verify.stages.speed import stage as speed
 from tqforge.verify.stages.speed.rates import Sample
 
+Q, Q8_0, Q4_0, TQ3_0, MIXED = map(Pair.parse, ("q", "q8_0", "q4_0", "tq3_0", "q8_0/tq3_0"))
 CHOSEN = replace(
     settings.QUICK, pairs=(Pair.parse("tq3_0"),), speed_depths=(0, 64), speed_prefill=32, speed_decode=4, threads=2
 )
 
 
-def sample(pair: str, seconds: float, *, number: int = 0, depth: int = 0) -> Sample:
+def sample(pair: Pair, seconds: float, *, number: int = 0, depth: int = 0) -> Sample:
     return Sample(pair, depth, "decode", number, 10, seconds, cpu=2 * seconds)
 
 
 def test_a_ratio_is_taken_within_a_round() -> None:
-    own = [sample("q", 2.0, number=0), sample("q", 20.0, number=1), sample("q", 200.0, number=2)]
-    control = [sample("f16/f16", 1.0, number=0), sample("f16/f16", 10.0, number=1), sample("f16/f16", 100.0, number=2)]
+    own = [sample(Q, 2.0, number=0), sample(Q, 20.0, number=1), sample(Q, 200.0, number=2)]
+    control = [sample(F16, 1.0, number=0), sample(F16, 10.0, number=1), sample(F16, 100.0, number=2)]
     ratio = rates.ratios(own, control)
     assert ratio is not None
     assert (ratio.value, ratio.low, ratio.high) == (0.5, 0.5, 0.5)
@@ -60,89 +65,87 @@ def test_the_interval_of_a_median_lies_within_the_values() -> None:
 
 
 def test_rows_flag_what_is_over_two_times_slower() -> None:
-    rows = rates.rows_of([sample("f16/f16", 1.0), sample("q4_0/q4_0", 2.1), sample("tq3_0/tq3_0", 1.9)])
-    assert [bool(row.note) for row in rows] == [False, True, False]
-    assert speed.verdict(rows) == (Status.PASSED, "")
-    slow = rates.rows_of([sample("f16/f16", 1.0), sample("tq3_0/tq3_0", 2.5)])
-    status, reason = speed.verdict(slow)
-    assert status is Status.FAILED
-    assert "tq3_0/tq3_0 (decode at 0)" in reason
-    assert speed.verdict(slow, "The machine was not quiet.")[0] is Status.INCONCLUSIVE
-    assert speed.verdict([])[0] is Status.INCONCLUSIVE
+    rows = rates.rows_of([sample(F16, 1.0), sample(Q4_0, 2.1), sample(TQ3_0, 1.9)])
+    assert [bool(select.slower_than(row)) for row in rows] == [False, True, False]
+    assert statuses.speed(SpeedStage(rows=rows)) == statuses.PASSED
+    slow = rates.rows_of([sample(F16, 1.0), sample(TQ3_0, 2.5)])
+    verdict = statuses.speed(SpeedStage(rows=slow))
+    assert verdict.status is StageStatus.FAILED
+    assert "tq3_0/tq3_0 (decode at 0)" in reasons(verdict.reasons)
 
 
 def test_tq3_0_is_held_against_the_stock_pair_beside_it_and_against_f16() -> None:
-    assert [rates.neighbour(pair) for pair in ("tq3_0/tq3_0", "q8_0/tq3_0", "tq3_0/f16", "q8_0/q8_0")] == [
-        "q4_0/q4_0",
-        "q8_0/q8_0",
-        "f16/f16",
-        "f16/f16",
+    assert [rates.neighbour(pair) for pair in (TQ3_0, MIXED, Pair("tq3_0", "f16"), Q8_0)] == [
+        Q4_0,
+        Q8_0,
+        F16,
+        F16,
     ]
-    pairs = {"f16/f16": 1.0, "q8_0/q8_0": 0.4, "q8_0/tq3_0": 0.9, "q4_0/q4_0": 3.0, "tq3_0/tq3_0": 2.5}
+    pairs = {F16: 1.0, Q8_0: 0.4, MIXED: 0.9, Q4_0: 3.0, TQ3_0: 2.5}
     rows = {row.pair: row for row in rates.rows_of([sample(pair, seconds) for pair, seconds in pairs.items()])}
-    mixed, own, plain = rows["q8_0/tq3_0"], rows["tq3_0/tq3_0"], rows["f16/f16"]
-    assert (mixed.neighbour, own.neighbour, plain.neighbour) == ("q8_0/q8_0", "q4_0/q4_0", "")
+    mixed, own, plain = rows[MIXED], rows[TQ3_0], rows[F16]
+    assert (mixed.neighbour, own.neighbour, plain.neighbour) == (Q8_0, Q4_0, None)
     assert mixed.ratio_neighbour is not None
     assert mixed.ratio_neighbour.value == pytest.approx(0.4 / 0.9)
-    assert "over 2x slower than q8_0/q8_0 in" in mixed.note
-    assert "over 2x slower than f16/f16 in" in own.note  # q4_0 itself is slow and excuses nothing
+    assert select.slower_than(mixed) == [Q8_0]
+    assert select.slower_than(own) == [F16]  # q4_0 itself is slow and excuses nothing
     assert plain.ratio_neighbour is None
-    alone = rates.rows_of([sample("f16/f16", 1.0), sample("tq3_0/tq3_0", 1.5)])[1]
-    assert (alone.neighbour, alone.note) == ("f16/f16", "")
+    alone = rates.rows_of([sample(F16, 1.0), sample(TQ3_0, 1.5)])[1]
+    assert (alone.neighbour, select.slower_than(alone)) == (F16, [])
 
 
-def rounds(pair: str, seconds: list[float], *, depth: int = 4096, build: str = "") -> list[Sample]:
+def rounds(pair: Pair, seconds: list[float], *, depth: int = 4096, build: str = "") -> list[Sample]:
     return [replace(sample(pair, s, number=i, depth=depth), build=build) for i, s in enumerate(seconds)]
 
 
 def test_ratios_are_judged_by_their_aims() -> None:
     taken = [
-        *rounds("f16/f16", [1.0, 1.0, 1.0]),
-        *rounds("q4_0/q4_0", [1.0, 1.1, 1.2]),
-        *rounds("tq3_0/tq3_0", [1.0, 1.1, 1.3]),
-        *rounds("q8_0/q8_0", [1.0, 1.0, 1.0], depth=0),
-        *rounds("q8_0/tq3_0", [1.2, 1.2, 1.2], depth=0),
+        *rounds(F16, [1.0, 1.0, 1.0]),
+        *rounds(Q4_0, [1.0, 1.1, 1.2]),
+        *rounds(TQ3_0, [1.0, 1.1, 1.3]),
+        *rounds(Q8_0, [1.0, 1.0, 1.0], depth=0),
+        *rounds(MIXED, [1.2, 1.2, 1.2], depth=0),
     ]
     found = {(one.pair, one.against, one.depth): one for one in targets.against_stock(taken)}
-    beside_q4 = found["tq3_0/tq3_0", "q4_0/q4_0", 4096]
-    assert (beside_q4.ratio.value, beside_q4.bar, beside_q4.rounds) == (1.0, 0.95, 3)
-    assert select.standing(beside_q4) == "not decided"  # one round of three is below the aim
-    assert select.standing(found["tq3_0/tq3_0", "f16/f16", 4096]) == "not decided"
-    assert select.standing(found["q8_0/tq3_0", "q8_0/q8_0", 0]) == "missed"
-    assert select.standing(beside_q4.model_copy(update={"bar": 0.9})) == "met"
-    assert select.standing(beside_q4.model_copy(update={"bar": None})) == ""
-    assert select.standing(beside_q4.model_copy(update={"bar": 0.9, "rounds": 1})) == "not decided"
+    beside_q4 = found[TQ3_0, Q4_0, 4096]
+    assert (beside_q4.ratio.value, beside_q4.target, beside_q4.rounds) == (1.0, 0.95, 3)
+    assert select.target_status(beside_q4) is TargetStatus.NOT_DECIDED  # one round of three is below the aim
+    assert select.target_status(found[TQ3_0, F16, 4096]) is TargetStatus.NOT_DECIDED
+    assert select.target_status(found[MIXED, Q8_0, 0]) is TargetStatus.MISSED
+    assert select.target_status(beside_q4.model_copy(update={"target": 0.9})) is TargetStatus.MET
+    assert select.target_status(beside_q4.model_copy(update={"target": None})) is None
+    assert select.target_status(beside_q4.model_copy(update={"target": 0.9, "rounds": 1})) is TargetStatus.NOT_DECIDED
     assert len(found) == 3
 
 
 def test_an_aim_at_one_depth_is_none_at_another() -> None:
-    taken = [*rounds("q4_0/q4_0", [1.0, 1.0], depth=0), *rounds("tq3_0/tq3_0", [9.0, 9.0], depth=0)]
+    taken = [*rounds(Q4_0, [1.0, 1.0], depth=0), *rounds(TQ3_0, [9.0, 9.0], depth=0)]
     (one,) = targets.against_stock(taken)
-    assert one.bar is None
+    assert one.target is None
 
 
 def test_another_build_is_compared_pair_by_pair_in_the_same_round() -> None:
-    taken = [*rounds("tq3_0/tq3_0", [1.0, 2.0]), *rounds("tq3_0/tq3_0", [10.0, 20.0, 5.0], build="old")]
+    taken = [*rounds(TQ3_0, [1.0, 2.0]), *rounds(TQ3_0, [10.0, 20.0, 5.0], build="old")]
     (one,) = targets.against_build(taken)
-    assert one.against == "tq3_0/tq3_0 of old"
+    assert (one.against, one.build) == (TQ3_0, "old")
     assert (one.ratio.value, one.rounds) == (10.0, 2)
     assert not targets.against_build(taken[:2])
     assert not targets.against_stock(taken)
 
 
 def test_the_share_that_grows_with_depth() -> None:
-    deep, empty = rates.rows_of([sample("q", 4.0, depth=4096), sample("q", 1.0)])
+    deep, empty = rates.rows_of([sample(Q, 4.0, depth=4096), sample(Q, 1.0)])
     assert deep.depth_share == pytest.approx(0.75)
     assert empty.depth_share is None
 
 
-def test_a_noisy_machine_is_recognised() -> None:
-    quiet = [sample("q", 1.0 + number / 100, number=number) for number in range(5)]
-    assert not rates.noise(rates.spread(quiet), rates.cpu_share(quiet, 2))
-    loud = [sample("q", 1.0 + number, number=number) for number in range(5)]
-    assert "differ by" in rates.noise(rates.spread(loud), 1.0)
-    assert "had 50% of the CPUs" in rates.noise(0.01, rates.cpu_share(quiet, 4))
-    assert rates.spread([sample("q", 1.0)]) is None
+def test_the_spread_of_rates_and_the_share_of_the_cpus() -> None:
+    quiet = [sample(Q, 1.0 + number / 100, number=number) for number in range(5)]
+    assert rates.spread(quiet) == pytest.approx(0.01, abs=0.002)
+    assert (rates.cpu_share(quiet, 2), rates.cpu_share(quiet, 4)) == pytest.approx((1.0, 0.5))
+    loud = [sample(Q, 1.0 + number, number=number) for number in range(5)]
+    assert (rates.spread(loud) or 0) > 0.3
+    assert rates.spread([sample(Q, 1.0)]) is None
     assert rates.cpu_share([], 2) is None
 
 
@@ -166,7 +169,7 @@ def test_every_pair_is_filled_before_a_depth_is_measured_in_turns() -> None:
 
 def test_depths_that_do_not_fit_are_left_out() -> None:
     assert schedule.usable_depths(settings.FULL, replace(FACTS, trained_context=4096)) == (0, 2048)
-    with pytest.raises(DeferredError, match="fits into"):
+    with pytest.raises(SkippedError, match="fits into"):
         schedule.usable_depths(settings.FULL, replace(FACTS, trained_context=100))
     rotary = replace(FACTS, trained_context=100, rotary=True)
     assert schedule.usable_depths(settings.FULL, rotary) == settings.FULL.speed_depths
@@ -223,7 +226,7 @@ class FakeChild:
 
 
 def bench_session(tmp_path: Path) -> Session:
-    target = Target(library=tmp_path, bindings=tmp_path, keys=KEYS, gpu=False)
+    target = Target(library=tmp_path, bindings=tmp_path, provenance=KEYS, gpu=False)
     return Session(out=Output(quiet=True), target=target, settings=CHOSEN, facts=FACTS, folder=tmp_path)
 
 
@@ -232,9 +235,9 @@ def test_the_stage_measures_and_closes(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Session, "model", lambda *_: child)
     stage = speed.run(session)
     assert child.asked[-1] == CloseBench()
-    assert stage.status is Status.FAILED
+    assert statuses.speed(stage).status is StageStatus.FAILED
     assert {row.phase for row in stage.rows} == {"prefill", "decode", "end-to-end"}
-    wanted = ("tq3_0/tq3_0", "decode", 64)
+    wanted = (TQ3_0, "decode", 64)
     ratio = next(row.ratio_f16 for row in stage.rows if (row.pair, row.phase, row.depth) == wanted)
     assert ratio is not None
     assert ratio.value == pytest.approx(1 / 3)
@@ -244,7 +247,7 @@ def test_the_stage_measures_and_closes(tmp_path: Path, monkeypatch: pytest.Monke
     assert all(len(run.tokens) for run in child.runs())
     assert {run.keep for run in child.runs()} == {0, 64, 32, 96}  # after each prompt its answer
     assert [(fill.index, len(fill.tokens), fill.state) for fill in child.fills()] == [(0, 64, None), (1, 64, None)]
-    whole = next(row for row in stage.rows if (row.pair, row.phase, row.depth) == ("f16/f16", "end-to-end", 64))
+    whole = next(row for row in stage.rows if (row.pair, row.phase, row.depth) == (F16, "end-to-end", 64))
     assert whole.rate.value == pytest.approx(100)
     assert whole.rounds == 3
 
@@ -272,14 +275,14 @@ def test_another_build_takes_its_turns_and_gets_the_filled_caches(
     assert states[0] == states[1]
     assert all(states[0])
     assert not list(tmp_path.glob("snapshots-*"))
-    assert {row.pair for row in stage.beside} == {"f16/f16", "tq3_0/tq3_0"}
-    ratio = next(one for one in stage.ratios if one.against == "tq3_0/tq3_0 of old" and one.depth == 64)
+    assert {row.pair for row in stage.compared} == {F16, TQ3_0}
+    ratio = next(one for one in stage.ratios if (one.against, one.build) == (TQ3_0, "old") and one.depth == 64)
     assert ratio.ratio.value == pytest.approx(10)
-    assert stage.beside_build == str(old)
+    assert stage.compared_with == str(old)
 
 
 def test_a_filled_cache_is_named_by_what_is_in_it() -> None:
-    pair, tokens = Pair.parse("q8_0/tq3_0"), list(range(64))
+    pair, tokens = MIXED, list(range(64))
     name = contexts.state_name("sha", pair, tokens)
     assert name.startswith("q8_0-tq3_0-64-")
     others = {contexts.state_name("other", pair, tokens), contexts.state_name("sha", Pair.parse("q8_0"), tokens)}
@@ -305,7 +308,7 @@ def test_a_library_from_elsewhere_is_seen(tmp_path: Path) -> None:
 
 def test_llama_bench_is_asked_and_read() -> None:
     argv = llama_bench.arguments(
-        Path("llama-bench"), Path("m.gguf"), Pair("q8_0", "tq3_0"), (0, 2048), prefill=512, decode=16, threads=2, gpu=0
+        Path("llama-bench"), Path("m.gguf"), MIXED, (0, 2048), prefill=512, decode=16, threads=2, gpu=0
     )
     assert argv[0] == "llama-bench"
     text = " ".join(argv)
@@ -318,16 +321,16 @@ def test_llama_bench_is_asked_and_read() -> None:
         {"n_prompt": 0, "n_gen": 16, "n_depth": 2048, "samples_ns": [1_000_000_000]},
         {"n_prompt": 512, "n_gen": 16, "n_depth": 2048, "samples_ns": [2_000_000_000]},
     ]
-    prefill, decode, whole = llama_bench.samples(json.dumps(tests), "q8_0/tq3_0", 3)
+    prefill, decode, whole = llama_bench.samples(json.dumps(tests), MIXED, 3)
     assert (prefill.phase, prefill.rate, prefill.round) == ("prefill", 256.0, 3)
     assert (decode.phase, decode.rate, decode.depth) == ("decode", 16.0, 2048)
     assert (whole.phase, whole.rate) == ("end-to-end", 264.0)
     for wrong in ("no json", "[{}]", '[{"n_gen": 1, "n_prompt": 0, "n_depth": 0, "samples_ns": []}]'):
         with pytest.raises(LoadError, match="llama-bench printed"):
-            llama_bench.samples(wrong, "q/q", 0)
+            llama_bench.samples(wrong, Q, 0)
 
 
 def test_a_row_of_speed_keeps_its_share() -> None:
     band = Interval(value=1, low=1, high=1)
-    row = SpeedRow(pair="q/q", depth=1, phase="decode", rate=band, ratio_f16=None, rounds=1, depth_share=0.5)
+    row = SpeedRow(pair=Q, depth=1, phase="decode", rate=band, ratio_f16=None, rounds=1, depth_share=0.5)
     assert SpeedRow.model_validate_json(row.model_dump_json()) == row

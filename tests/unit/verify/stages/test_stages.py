@@ -7,32 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sessions import FACTS, session
 
-from tqforge.adapters.console import Output
-from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.api.cache import CacheReport, CacheTensor
 from tqforge.core import divergence, tq3_0
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.errors import CrashError, UsageError
-from tqforge.report.schema.report import BuildKeys, CheckStage, Stage, Status
+from tqforge.report.judge import facts, statuses
+from tqforge.report.schema.base import Check, StageStatus
+from tqforge.report.schema.stages import CheckStage, Stage
 from tqforge.verify import run, settings
-from tqforge.verify.session import DeferredError, Session, Target, padded
+from tqforge.verify.registry import BY_NAME
+from tqforge.verify.session import Session, SkippedError, padded
 from tqforge.verify.stages import codec as codec_stage
 from tqforge.verify.stages import memory
 
-FACTS = ModelFacts(
-    path=Path("m.gguf"), size=1, name="m", arch="llama", layers=2, heads=9, kv_heads=(3, 3), head_k=64, head_v=64,
-    trained_context=8192, vocabulary=10, swa_window=None, mla=False, recurrent=False, chat_template=None, bos="",
-    eos="", bos_id=None,
-)  # fmt: skip
-KEYS = BuildKeys(base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version="")
 SIZES = {"q8_0": (32, 34), "tq3_0": (32, 14)}
-
-
-def session(tmp_path: Path) -> Session:
-    target = Target(library=tmp_path, bindings=tmp_path, keys=KEYS, gpu=False)
-    chosen = replace(settings.QUICK, stages=("source", "codec"))
-    return Session(out=Output(quiet=True), target=target, settings=chosen, facts=FACTS, folder=tmp_path)
 
 
 def cache_reply(tq3_bytes: int = 14) -> CacheReport:
@@ -49,15 +39,19 @@ def test_memory_is_equal_to_the_byte_or_failed() -> None:
     row = memory.row_of(Pair("q8_0", "tq3_0"), cache_reply(), SIZES, FACTS)
     assert row.v_measured == row.v_formula == 2 * 256 * 192 * 14 // 32
     assert (row.k_type, row.v_type, row.device) == ("q8_0", "tq3_0", "CPU")
-    assert memory.judged([row], None).status is Status.PASSED
+    assert statuses.memory(memory.stage_of([row], None)).status is StageStatus.PASSED
     wrong = memory.row_of(Pair("q8_0", "tq3_0"), cache_reply(tq3_bytes=16), SIZES, FACTS)
-    assert "q8_0/tq3_0" in memory.judged([row, wrong], None).reason
-    assert memory.judged([], None).status is Status.FAILED
+    assert statuses.memory(memory.stage_of([row, wrong], None)).reasons == (facts.MemoryOff(wrong),)
 
 
 def test_a_type_that_was_silently_not_applied_is_found() -> None:
     row = memory.row_of(Pair("tq3_0", "tq3_0"), cache_reply(), SIZES, FACTS)
-    assert memory.judged([row], None).status is Status.FAILED
+    assert statuses.memory(memory.stage_of([row], None)).status is StageStatus.FAILED
+
+
+def test_a_sliding_window_is_noted() -> None:
+    assert "sliding window of 512 tokens" in memory.stage_of([], 512).notes[1]
+    assert len(memory.stage_of([], None).notes) == 1
 
 
 def test_divergence_of_known_distributions() -> None:
@@ -90,10 +84,10 @@ class _Native:
 def test_the_codec_checks_pass_on_the_reference_and_find_one_wrong_bit() -> None:
     samples = codec_stage.special_blocks()
     good: Any = _Native()
-    assert codec_stage.encoder_check(good, "e", samples).status is Status.PASSED
-    assert codec_stage.decoder_check(good, samples).status is Status.PASSED
+    assert codec_stage.encoder_check(good, "e", samples).status is StageStatus.PASSED
+    assert codec_stage.decoder_check(good, samples).status is StageStatus.PASSED
     normal = np.random.default_rng(5).standard_normal((20_000, 32)).astype(np.float32)
-    assert [check.status for check in codec_stage.figures(good, normal)] == [Status.PASSED] * 4
+    assert [check.status for check in codec_stage.figures(good, normal)] == [StageStatus.PASSED] * 4
 
     def flip(packed: tq3_0.Packed) -> tq3_0.Packed:
         packed[-1, 5] ^= 1
@@ -112,10 +106,11 @@ def test_an_earlier_generation_is_named() -> None:
     assert "'raw' encoder" in codec_stage.encoder_check(old, "e", codec_stage.special_blocks()).observed
 
 
-def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: Callable[[Session], Stage]) -> run.Outcome:
-    calls = {"source": action, "codec": lambda _: CheckStage(name="codec", status=Status.PASSED)}
-    table = {name: (calls[name], run.STAGES[name][1]) for name in calls}
-    monkeypatch.setattr(run, "STAGES", table)
+def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: Callable[[Session], Stage]) -> run.RunResult:
+    passed = CheckStage(name="codec", checks=(Check(name="c", status=StageStatus.PASSED),))
+    calls = {"source": action, "codec": lambda _: passed}
+    table = {name: replace(BY_NAME[name], run=calls[name]) for name in calls}
+    monkeypatch.setattr(run, "BY_NAME", table)
     return run.run_stages(session(tmp_path), lambda stages: None)
 
 
@@ -124,55 +119,53 @@ def test_a_crash_ends_its_stage_not_the_run(tmp_path: Path, monkeypatch: pytest.
         raise CrashError("died of SIGSEGV", where="log")
 
     outcome = _run(tmp_path, monkeypatch, crash)
-    assert [stage.status for stage in outcome.stages] == [Status.ERROR, Status.PASSED]
+    assert [stage.status for stage in outcome.stages] == [StageStatus.ERROR, StageStatus.PASSED]
     failure = outcome.stages[0].error
     assert failure is not None
     assert (failure.kind, failure.code, failure.where) == ("CrashError", 23, "log")
     assert isinstance(outcome.error, CrashError)
-    assert run.status_of(outcome.stages) is Status.ERROR
+    assert run.status_of(outcome.stages) is StageStatus.ERROR
 
 
 def test_what_a_stage_had_is_kept_when_it_is_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def half(running_session: Session) -> Stage:
-        running_session.partial(CheckStage(name="source", status=Status.PASSED, notes=("half",)))
+        running_session.partial(CheckStage(name="source", status=StageStatus.PASSED, notes=("half",)))
         raise KeyboardInterrupt
 
     outcome = _run(tmp_path, monkeypatch, half)
     assert outcome.interrupted
-    assert [(stage.status, stage.notes) for stage in outcome.stages] == [(Status.INCONCLUSIVE, ("half",))]
+    assert [(stage.status, stage.notes) for stage in outcome.stages] == [(StageStatus.INCONCLUSIVE, ("half",))]
 
 
-def test_what_is_put_off_is_never_a_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def put_off(_: Session) -> Stage:
-        raise DeferredError("no template", "another model")
+def test_a_skipped_stage_never_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def skip(_: Session) -> Stage:
+        raise SkippedError("no template", "another model")
 
-    outcome = _run(tmp_path, monkeypatch, put_off)
-    assert (outcome.stages[0].status, outcome.stages[0].reason) == (Status.DEFERRED, "no template")
-    assert run.status_of(outcome.stages[:1]) is Status.DEFERRED
-    assert run.status_of(outcome.stages) is Status.PASSED
+    outcome = _run(tmp_path, monkeypatch, skip)
+    assert (outcome.stages[0].status, outcome.stages[0].reason) == (StageStatus.SKIPPED, "no template")
+    assert run.status_of(outcome.stages[:1]) is StageStatus.SKIPPED
+    assert run.status_of(outcome.stages) is StageStatus.PASSED
 
 
 def test_the_report_holds_what_was_asked(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
-    stages: list[Stage] = [CheckStage(name="codec", status=Status.PASSED)]
+    stages: list[Stage] = [CheckStage(name="codec", status=StageStatus.PASSED)]
     made = run.report(session(tmp_path), stages, command=("tqforge", "verify"), started=datetime.now(UTC))
-    assert made.pairs[0] == "f16/f16"
+    assert made.pairs[0] == F16
     assert made.model is not None
+    assert (made.asked, made.not_asked[:2]) == (("source", "codec"), ("ops", "placement"))
     assert type(made).model_validate(made.to_json()) == made
-
-
-def test_every_stage_of_the_settings_can_run() -> None:
-    assert tuple(run.STAGES) == settings.STAGES
 
 
 def test_options() -> None:
     assert settings.parse_pairs("f16, q8_0/tq3_0,f16") == (Pair("f16", "f16"), Pair("q8_0", "tq3_0"))
     assert settings.parse_lengths("2k,512") == (512, 2048)
     assert settings.parse_depths("10%,0.5") == (0.1, 0.5)
-    assert settings.choose_stages(["needle", "codec"]) == ("codec", "needle")
-    assert settings.customized(settings.QUICK, pairs=None, threads=3).profile == "quick"
-    assert settings.customized(settings.FULL, lengths=(512,)).profile == "custom"
+    free = replace(settings.QUICK, pairs=(F16,), threads=3, stages=("codec",), budgets=(1,), plan_context=5)
+    assert settings.labelled(settings.QUICK, free) == free
+    assert settings.labelled(settings.FULL, replace(settings.FULL, lengths=(512,))).profile == "custom"
+    assert settings.labelled(settings.FULL, settings.FULL).profile == "full"
     assert padded(513) == 768
 
 

@@ -1,4 +1,4 @@
-"""Where Metal kernels can run, why they cannot, and when the Metal host is compiled again."""
+"""Where Metal kernels can run, why they cannot, and when the Metal emulator is compiled again."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_stages import session as made
+from sessions import session as made
 
 from tqforge.adapters import toolchain
 from tqforge.build import metal_emulator
 from tqforge.core.values import Tool
 from tqforge.verify import device
 from tqforge.verify.device import Device
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.stages.device import trace
 
 
@@ -45,7 +45,7 @@ def test_a_mac_without_a_metal_build_is_told_how(session: Session) -> None:
 @pytest.mark.parametrize(
     ("there", "symbolizer", "word"), [(False, True, "clang++-19"), (True, False, "llvm-symbolizer"), (True, True, "")]
 )
-def test_what_the_host_needs(
+def test_what_the_emulator_needs(
     session: Session, monkeypatch: pytest.MonkeyPatch, there: bool, symbolizer: bool, word: str
 ) -> None:
     clang(monkeypatch, there=there, symbolizer=symbolizer)
@@ -56,27 +56,27 @@ def test_what_the_host_needs(
 
 
 def test_a_library_given_by_its_path_is_put_off(session: Session) -> None:
-    with pytest.raises(DeferredError) as caught:
+    with pytest.raises(SkippedError) as caught:
         device.find(session)
     assert "--library" in caught.value.remedy
 
 
 def test_a_large_model_is_put_off_before_anything_is_made(session: Session) -> None:
     session.facts = replace(session.facts, size=8 << 30)
-    with pytest.raises(DeferredError) as caught:
+    with pytest.raises(SkippedError) as caught:
         trace.f16_copy(session)
     assert "8192 MiB" in caught.value.reason
 
 
-def test_a_run_on_the_host_must_dispatch() -> None:
-    env = Device(title="Metal host", folder=Path("/h")).environment(Path("/r.json"), "check")
-    assert env["GGML_BACKEND_PATH"] == "/h/libmetal-host-check.so"
-    assert env["METAL_HOST_EXPECT_DISPATCHES"] == "1"
-    assert env["METAL_HOST_REPORT"] == "/r.json"
+def test_a_run_on_the_emulator_must_dispatch() -> None:
+    env = Device(title="Metal emulator", folder=Path("/h")).environment(Path("/r.json"), "check")
+    assert env["GGML_BACKEND_PATH"] == "/h/libmetal-emulator-check.so"
+    assert env["METAL_EMULATOR_EXPECT_DISPATCHES"] == "1"
+    assert env["METAL_EMULATOR_REPORT"] == "/r.json"
     assert Device(title="Metal").environment(Path("/r.json")) == {}
 
 
-def test_the_host_is_compiled_again_for_a_reason_that_is_said(tmp_path: Path) -> None:
+def test_the_emulator_is_compiled_again_for_a_reason_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text("x")
     (tmp_path / "a.cpp").write_text("x")
 
@@ -85,14 +85,14 @@ def test_the_host_is_compiled_again_for_a_reason_that_is_said(tmp_path: Path) ->
         return metal_emulator.inputs(tmp_path, recipe, key, "clang 19")
 
     first = inputs()
-    assert metal_emulator.differences({}, first) == "it was not built yet"
+    assert metal_emulator.differences({}, first) == "it has not been built yet"
     assert metal_emulator.differences(first, inputs()) == ""
     assert metal_emulator.differences(first, inputs("other")) == "the tree or its libraries changed"
     assert "what is compiled changed" in metal_emulator.differences(first, inputs(variants=("fast",)))
     (tmp_path / "README.md").write_text("read by people")
     assert metal_emulator.differences(first, inputs()) == ""
     (tmp_path / "a.cpp").write_text("y")
-    assert metal_emulator.differences(first, inputs()) == "the host's own sources changed"
+    assert metal_emulator.differences(first, inputs()) == "the emulator's own sources changed"
 
 
 @pytest.mark.parametrize(

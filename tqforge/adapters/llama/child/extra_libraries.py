@@ -1,4 +1,4 @@
-"""A backend that is not linked into the library: the Metal host, loaded into the child before any model.
+"""A backend that is not linked into the library: the Metal emulator, loaded into the child before any model.
 
 GGML_BACKEND_PATH does nothing here: libllama looks at it only while no backend is registered, and the CPU is linked in.
 """
@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tqforge.adapters.llama.child.native import Native
+from tqforge.core import emulator
 from tqforge.errors import LoadError
-
-REPORT = "METAL_HOST_REPORT"
-_RUNTIME = "libmetal-host-runtime.so"
 
 
 def load(native: Native, library: Path, device: str) -> None:
@@ -26,12 +24,12 @@ def load(native: Native, library: Path, device: str) -> None:
         raise LoadError(f"The backend has no device {device}.", where=str(library))
 
 
-def host_report(library: Path) -> dict[str, Any]:
-    """The report of the Metal host in this process. Raises LoadError when it writes none."""
-    path = Path(os.environ.get(REPORT, ""))
+def emulator_report(library: Path) -> dict[str, Any]:
+    """The report of the Metal emulator in this process. Raises LoadError when it writes none."""
+    path = Path(os.environ.get(emulator.REPORT, ""))
     try:
-        ctypes.CDLL(str(library.with_name(_RUNTIME))).metal_host_write_report()
+        ctypes.CDLL(str(library.with_name(emulator.RUNTIME))).metal_emulator_write_report()
         report: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, AttributeError, ValueError) as error:
-        raise LoadError(f"The Metal host writes no report: {error}", where=str(library)) from error
+        raise LoadError(f"The Metal emulator writes no report: {error}", where=str(library)) from error
     return report

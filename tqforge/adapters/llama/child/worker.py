@@ -192,7 +192,7 @@ class Worker:
         return callback.trace(self.native, self.engine, request, tick)
 
     def _read_emulator_report(self, request: measure.ReadEmulatorReport, _tick: Tick) -> measure.EmulatorReport:
-        return measure.EmulatorReport(report=extra_libraries.host_report(request.backend))
+        return measure.EmulatorReport(report=extra_libraries.emulator_report(request.backend))
 
     def _open_bench(self, request: measure.OpenBench, tick: Tick) -> measure.BenchOpened:
         self._close_bench(measure.CloseBench(), tick)

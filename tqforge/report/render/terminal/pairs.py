@@ -1,153 +1,135 @@
-"""The tables of the terminal: a row per pair, as many columns as fit."""
+"""The pair table of the terminal: one row per pair."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich import box
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from tqforge.core.pair import Pair
 from tqforge.report import fmt
 from tqforge.report.judge import needles, pair_levels, select
 from tqforge.report.judge.needles import Tally
-from tqforge.report.judge.thresholds import Level
-from tqforge.report.schema.report import MemoryRow, QualityRow, Report, SpeedRow
+from tqforge.report.render.terminal.table import Column, table
+from tqforge.report.schema.base import PairLevel
+from tqforge.report.schema.report import Report
+from tqforge.report.schema.rows import MemoryRow, NeedleSummary, QualityRow, SpeedRow
 
 
 @dataclass(frozen=True)
-class _Facts:
-    """All that is known of one pair."""
+class _Pair:
+    """Everything the report holds about one pair."""
 
-    pair: str
+    name: Pair
     memory: MemoryRow | None
     needles: Tally | None
-    rate: str
+    summary: NeedleSummary | None
     quality: QualityRow | None
     level: str
-    decode: SpeedRow | None
     prefill: SpeedRow | None
+    decode: SpeedRow | None
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column, and how readily it is left out on a narrow screen: 0 stays."""
-
-    title: str
-    cell: Callable[[_Facts], str]
-    spare: int = 0
+def _bits(pair: _Pair) -> str:
+    if pair.memory:
+        return fmt.bits(select.measured_bits(pair.memory))
+    return fmt.bits(pair.quality.bits if pair.quality else None)
 
 
-def _tally(tally: Tally | None) -> str:
+def _cache(pair: _Pair) -> str:
+    return fmt.size(pair.memory.k_measured + pair.memory.v_measured if pair.memory else None)
+
+
+def _found(tally: Tally | None) -> str:
     if tally is None or not tally.total:
         return fmt.NONE
     more = (f" {tally.inconclusive}?" if tally.inconclusive else "") + (f" {tally.errors}!" if tally.errors else "")
     return f"{tally.hits}/{tally.n}{more}"
 
 
+def _found_range(pair: _Pair) -> str:
+    return fmt.percent_range(pair.summary.rate).replace(" to ", "-") if pair.summary else fmt.NONE
+
+
 def _ratio(row: SpeedRow | None) -> str:
     return fmt.percent(row.ratio_f16.value) if row and row.ratio_f16 else fmt.NONE
 
 
-_LEVEL_STYLE: dict[str, str] = {
-    Level.SAFE: "green",
-    Level.UNDECIDED: "magenta",
-    Level.LOSSY: "yellow",
-    Level.UNSAFE: "red",
-}
-_COLUMNS = (
-    _Column(
-        "bits",
-        lambda f: fmt.bits(select.measured_bits(f.memory) if f.memory else f.quality.bits if f.quality else None),
-    ),
-    _Column("cache", lambda f: fmt.size(f.memory.k_measured + f.memory.v_measured) if f.memory else fmt.NONE),
-    _Column("needles", lambda f: _tally(f.needles)),
-    _Column("95 %", lambda f: f.rate, 4),
-    _Column("KL", lambda f: fmt.kl(f.quality.kl.value) if f.quality else fmt.NONE),
-    _Column("KL 95 %", lambda f: fmt.kl_range(f.quality.kl) if f.quality else fmt.NONE, 5),
-    _Column("top-1", lambda f: fmt.percent(f.quality.top1.value) if f.quality else fmt.NONE),
-    _Column("perplexity", lambda f: fmt.figure(f.quality.perplexity) if f.quality else fmt.NONE, 3),
-    _Column("on this model", lambda f: f.level),
-    _Column("prefill/f16", lambda f: _ratio(f.prefill), 2),
-    _Column("decode/f16", lambda f: _ratio(f.decode), 1),
+#: Title, what stands in a cell, and what is dropped first on a narrow screen (the highest number).
+_COLUMNS: tuple[tuple[str, Callable[[_Pair], str], int], ...] = (
+    ("bits", _bits, 2),
+    ("cache", _cache, 4),
+    ("needles", lambda pair: _found(pair.needles), 3),
+    ("95%", _found_range, 9),
+    ("KL", lambda pair: fmt.kl(pair.quality.kl.value if pair.quality else None), 1),
+    ("KL 95%", lambda pair: fmt.kl_range(pair.quality.kl if pair.quality else None), 10),
+    ("top-1", lambda pair: fmt.percent(pair.quality.top1.value if pair.quality else None), 5),
+    ("perplexity", lambda pair: fmt.figure(pair.quality.perplexity if pair.quality else None), 8),
+    ("verdict", lambda pair: pair.level, 0),
+    ("prefill/f16", lambda pair: _ratio(pair.prefill), 7),
+    ("decode/f16", lambda pair: _ratio(pair.decode), 6),
 )
+_REFERENCE = Pair.both("f16")
+_LEVEL_STYLE: dict[str, str] = {
+    PairLevel.SAFE: "green",
+    PairLevel.UNDECIDED: "magenta",
+    PairLevel.LOSSY: "yellow",
+    PairLevel.UNSAFE: "red",
+}
 
 
-def _facts(report: Report) -> list[_Facts]:
+def _pairs(report: Report) -> list[_Pair]:
     memory = {row.pair: row for row in select.memory_rows(report)}  # the longest context comes last
     maps = {chart.pair: chart.total for chart in needles.needle_maps(report) if not chart.must_miss}
     quality = {row.pair: row for row in select.main_quality_rows(report) if not row.unrotated}
     levels = {one.pair: str(one.level) for one in pair_levels.judge(report) if not one.unrotated}
     speed = {(row.pair, row.phase): row for row in select.speed_rows(report)}  # the deepest comes last
-    pairs = {*report.pairs, *memory, *maps, *quality, *(pair for pair, _ in speed)}
-    found = []
-    for pair in sorted(pairs, key=select.pair_order(report)):
-        summary = needles.needle_summary(report, pair)
-        rate = fmt.percent_range(summary.rate).replace(" to ", "-") if summary else fmt.NONE
-        found.append(
-            _Facts(
-                pair,
-                memory.get(pair),
-                maps.get(pair),
-                rate,
-                quality.get(pair),
-                levels.get(pair, fmt.NONE),
-                speed.get((pair, "decode")),
-                speed.get((pair, "prefill")),
-            )
+    names = {*report.pairs, *memory, *maps, *quality, *(pair for pair, _ in speed)}
+    return [
+        _Pair(
+            name,
+            memory.get(name),
+            maps.get(name),
+            needles.needle_summary(report, name),
+            quality.get(name),
+            levels.get(name, "reference" if levels and name == _REFERENCE else fmt.NONE),
+            speed.get((name, "prefill")),
+            speed.get((name, "decode")),
         )
-    return found
+        for name in sorted(names, key=select.pair_order(report))
+    ]
 
 
 def pairs(report: Report, width: int) -> list[RenderableType]:
-    """One row per pair; columns without a single figure are left out, and on a narrow screen the spare ones."""
-    facts = _facts(report)
-    filled = [(column, [column.cell(fact) for fact in facts]) for column in _COLUMNS]
-    filled = [(column, cells) for column, cells in filled if any(cell != fmt.NONE for cell in cells)]
-    if not filled:
-        return []
-    names = [fmt.line(fact.pair, 28) for fact in facts]
-    while _width(names, filled) > width and any(column.spare for column, _ in filled):
-        filled.remove(max(filled, key=lambda item: item[0].spare))
-    table = _table("pair", [column.title for column, _ in filled])
-    for place, fact in enumerate(facts):
-        table.add_row(
-            _name(fact.pair), *(Text(cells[place], _LEVEL_STYLE.get(cells[place], "")) for _, cells in filled)
-        )
-    return [table]
+    """One row per pair; columns without a single figure are left out."""
+    rows = _pairs(report)
+    filled = [(title, [cell(row) for row in rows], drop) for title, cell, drop in _COLUMNS]
+    columns = [
+        Column(title, [Text(cell, _LEVEL_STYLE.get(cell, "")) for cell in cells], drop)
+        for title, cells, drop in filled
+        if any(cell != fmt.NONE for cell in cells)
+    ]
+    return [table(Column("pair", [_name(row.name) for row in rows]), columns, width)] if columns else []
 
 
-def _width(names: Sequence[str], filled: Sequence[tuple[_Column, list[str]]]) -> int:
-    columns = [names, *([column.title, *cells] for column, cells in filled)]
-    return sum(max(map(len, cells)) + 3 for cells in columns) - 3
-
-
-def _table(first: str, titles: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="dim")
-    table.add_column(first, no_wrap=True)
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True)
-    return table
-
-
-def _name(pair: str) -> Text:
-    return Text(fmt.line(pair, 28), "bold" if select.is_ours(pair) else "")
+def _name(pair: Pair) -> Text:
+    return Text(str(pair), "bold" if pair.has_tq3_0 else "")
 
 
 def needles_by_length(report: Report, width: int) -> list[RenderableType]:
-    """Needles found by length; only where there is more than one length, and as many lengths as fit."""
+    """Needles found by text length, where there is more than one length; the longest lengths stay."""
     maps = [chart for chart in needles.needle_maps(report) if not chart.must_miss]
     lengths = [length for length, _ in maps[0].rows] if maps else []
     if len(lengths) < 2:
         return []
-    fit = max(1, (width - 20) // 11)
-    shown = lengths[-fit:]
-    table = _table("needles by tokens", [fmt.count(length) for length in shown])
-    for chart in maps:
-        rows = dict(chart.rows)
-        table.add_row(_name(chart.pair), *(Text(_tally(needles.together(rows[length]))) for length in shown))
-    legend = Text("found/judged, ? inconclusive because f16 missed, ! ended by an error", "dim")
-    return [Padding(table, (1, 0, 0, 0)), legend]
+    rows = [dict(chart.rows) for chart in maps]
+    columns = [
+        Column(fmt.count(length), [Text(_found(needles.together(row[length]))) for row in rows], len(lengths) - place)
+        for place, length in enumerate(lengths, 1)
+    ]
+    names = Column("needles by tokens", [_name(chart.pair) for chart in maps])
+    legend = Text("found/judged; ? inconclusive because f16 missed it; ! error", "dim")
+    return [Padding(table(names, columns, width, missing="also at"), (1, 0, 0, 0)), legend]

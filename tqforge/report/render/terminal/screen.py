@@ -1,4 +1,4 @@
-"""The run in a terminal: one screen, words beside every colour, as many columns as fit."""
+"""Render a run for the terminal: tables, findings, the result, and the command line to copy."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from tqforge.report import fmt
-from tqforge.report.judge import findings as verdict
+from tqforge.report.judge import select
+from tqforge.report.judge.findings import Kind, Tone
+from tqforge.report.render import usage
+from tqforge.report.render.sentences import run as sentences
 from tqforge.report.render.terminal import ops, pairs, speed
+from tqforge.report.render.terminal.table import Column, table
 from tqforge.report.schema.report import Report
+from tqforge.report.schema.stages import PlanStage
 
 _TONE = {
-    verdict.Tone.GOOD: "bold green",
-    verdict.Tone.MIXED: "bold yellow",
-    verdict.Tone.BAD: "bold red",
-    verdict.Tone.NONE: "bold magenta",
+    Tone.GOOD: "bold green",
+    Tone.MIXED: "bold yellow",
+    Tone.BAD: "bold red",
+    Tone.NONE: "bold magenta",
 }
 _MARK = {
     "passed": "green",
@@ -28,15 +33,15 @@ _MARK = {
     "error": "red",
     "losses": "yellow",
     "inconclusive": "yellow",
-    "deferred": "magenta",
+    "skipped": "magenta",
 }
 _KIND = {
-    verdict.Kind.SHORT: ("\N{BALLOT X}", "red"),
-    verdict.Kind.SHOWN: ("\N{CHECK MARK}", "green"),
-    verdict.Kind.ADVICE: ("\N{RIGHTWARDS ARROW}", "cyan"),
-    verdict.Kind.DEFERRED: ("\N{HORIZONTAL ELLIPSIS}", "magenta"),
+    Kind.PROBLEM: ("\N{BALLOT X}", "red"),
+    Kind.RESULT: ("\N{CHECK MARK}", "green"),
+    Kind.ADVICE: ("\N{RIGHTWARDS ARROW}", "cyan"),
+    Kind.SKIPPED: ("\N{HORIZONTAL ELLIPSIS}", "magenta"),
 }
-#: What the pair table shows already is not said twice.
+#: Stages whose good results the pair table shows already.
 _IN_TABLE = {"needle", "quality", "speed"}
 _ASCII = str.maketrans(
     {
@@ -50,7 +55,7 @@ _ASCII = str.maketrans(
 
 
 def render(report: Report) -> RenderableType:
-    """Pairs, needles by length, what fell short, what was shown and deferred, and the verdict at the end."""
+    """The run in at most 128 columns. Only the last line, the command, may be longer: it is there to be copied."""
     return _Screen(report)
 
 
@@ -60,31 +65,40 @@ class _Screen:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = min(options.max_width, 128)
-        tables = (*pairs.pairs(self.report, width), *pairs.needles_by_length(self.report, width))
-        tables = (*tables, *speed.speed(self.report, width))
-        tables = (*tables, *ops.device(self.report), *ops.ops(self.report))
-        group = Group(self._title(), *tables, *self._findings(), self._stages(width), self._headline())
-        for line in console.render_lines(group, options.update(width=width), pad=False):
+        tables = (
+            *pairs.pairs(self.report, width),
+            *pairs.needles_by_length(self.report, width),
+            *speed.speed(self.report, width),
+            *ops.device(self.report, width),
+            *ops.ops(self.report, width),
+        )
+        budgets = _budgets(select.plan_stage(self.report), width)
+        use = usage.recommended(self.report)
+        parts = [self._title(), *tables, *self._findings(), *budgets, self._stages(width), self._headline()]
+        if use:
+            parts.append(Padding(Text(use.sentence, "bold"), (1, 0, 0, 0)))
+        for line in console.render_lines(Group(*parts), options.update(width=width), pad=False):
             yield from _trimmed(line, options.ascii_only)
             yield Segment.line()
+        if use:
+            yield Segment(f"{use.command(self.report)}\n")
 
     def _title(self) -> RenderableType:
         report = self.report
-        name = fmt.line(report.model.name) if report.model else "no model"
-        about = f"  {report.profile} run of {fmt.duration(report.seconds)}"
+        name = fmt.line(report.model.file) if report.model else "no model"
+        about = f"  {report.profile} run, {fmt.duration(report.seconds)}"
         about += f", tree {fmt.line(report.build.tree)[:12]}" if report.build.tree else ""
         return Padding(Text.assemble((name, "bold"), (about, "dim")), (1, 0, 1, 0))
 
     def _headline(self) -> RenderableType:
-        """Last, because the end of a long output is what stays on the screen."""
-        head = verdict.headline(self.report)
+        head = sentences.headline(self.report)
         return Text.assemble((f"{head.word}. ", _TONE[head.tone]), head.text)
 
     def _stages(self, width: int) -> RenderableType:
-        """One mark per stage, never broken in the middle."""
+        """One mark per stage; lines break between marks."""
         line, used = Text("\n"), 0
-        for stage, mark in zip(self.report.stages, verdict.marks(self.report), strict=True):
-            piece = f"{mark.sign} {fmt.STAGE_TITLE[stage.name].lower()} {mark.word}"
+        for stage, mark in zip(self.report.stages, sentences.marks(self.report), strict=True):
+            piece = f"{mark.sign} {stage.name} {mark.word}"
             gap = "" if not used else "  " if used + 2 + len(piece) <= width else "\n"
             used = len(piece) + (used + 2 if gap == "  " else 0)
             line.append(gap).append(piece, _MARK[mark.css])
@@ -92,17 +106,38 @@ class _Screen:
 
     def _findings(self) -> list[RenderableType]:
         parts: list[RenderableType] = []
-        for kind in verdict.Kind:
-            some = [f for f in verdict.findings(self.report) if f.kind is kind]
-            some = [f for f in some if kind is not verdict.Kind.SHOWN or f.stage not in _IN_TABLE]
+        for kind in Kind:
+            some = [f for f in sentences.findings(self.report) if f.kind is kind and not _in_table(f)]
             if some:
-                parts.append(Padding(Text(verdict.KIND_TITLE[kind], "bold"), (1, 0, 0, 0)))
+                parts.append(Padding(Text(sentences.KIND_TITLE[kind], "bold"), (1, 0, 0, 0)))
                 parts.append(_list(some, *_KIND[kind]))
         return parts
 
 
+def _in_table(finding: sentences.Sentence) -> bool:
+    """Whether a table shows the same already."""
+    if finding.kind is Kind.RESULT:
+        return finding.stage in _IN_TABLE
+    return finding.kind is Kind.ADVICE and finding.stage == "plan"
+
+
+def _budgets(plan: PlanStage | None, width: int) -> Sequence[RenderableType]:
+    """The recommended pair for each memory budget."""
+    if not plan or not plan.recommendations:
+        return ()
+    choices = plan.recommendations
+    columns = [
+        Column("pair", [Text(str(choice.pair or choice.outcome)) for choice in choices]),
+        Column("needs", [Text(fmt.size(choice.need)) for choice in choices], 2),
+        Column("usable", [Text(fmt.size(choice.usable)) for choice in choices], 1),
+    ]
+    names = Column("memory", [Text(fmt.memory(choice.budget)) for choice in choices])
+    title = Text(f"Recommended pair by memory budget, {fmt.count(plan.n_ctx)} tokens", "bold")
+    return (Padding(title, (1, 0, 0, 0)), table(names, columns, width))
+
+
 def _trimmed(line: list[Segment], ascii_only: bool) -> list[Segment]:
-    """Without the blanks that only fill a line, and with plain signs where the terminal knows no others."""
+    """Remove trailing blanks, and replace signs that an ASCII terminal cannot show."""
     kept = list(line)
     while kept and not kept[-1].text.strip():
         kept.pop()
@@ -111,7 +146,7 @@ def _trimmed(line: list[Segment], ascii_only: bool) -> list[Segment]:
     return [segment._replace(text=segment.text.translate(_ASCII)) for segment in kept] if ascii_only else kept
 
 
-def _list(findings: Sequence[verdict.Finding], sign: str, style: str) -> Table:
+def _list(findings: Sequence[sentences.Sentence], sign: str, style: str) -> Table:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(ratio=1, overflow="fold")

@@ -1,4 +1,4 @@
-"""A whole model with all layers on the device, against the CPU: what is written into the cache is what is read."""
+"""Compare a whole model on the device with the CPU, down to the rows written into the cache."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqforge.adapters.console import Meter
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import DeviceStage
+from tqforge.core.pair import F16, Pair
+from tqforge.core.reporter import Meter
+from tqforge.report.judge.statuses import device_floor, with_limits
+from tqforge.report.judge.thresholds import device_limit
+from tqforge.report.schema.stages import DeviceStage
 from tqforge.verify import corpus, device
 from tqforge.verify.session import Session
 from tqforge.verify.stages.device import compare, trace
 from tqforge.verify.stages.device.compare import Both
 from tqforge.verify.stages.device.trace import Loaded, Tick, Way
-from tqforge.verify.stages.ops.backend_ops import CONTROL, PAIRS
+from tqforge.verify.stages.ops.backend_ops import PAIRS, REFERENCE_OP_TYPE
 
-F16 = Pair("f16", "f16")
 #: From 20 query rows on the matrix kernels of attention are taken, below it the vec kernels.
 BATCHES = (28, 8, 8)
 GREEDY = 12
-#: On the Metal host a token takes about this many times what it takes on the CPU; three runs of a pair are on the CPU.
+#: How many times slower than the CPU the Metal emulator is, per token. Three runs of a pair are on the CPU.
 _SLOWER = 40
 _LENGTH = sum(BATCHES) + GREEDY
 _METHOD = (
@@ -32,27 +33,27 @@ _METHOD = (
     "it is written, and replaced by it before attention reads it. Then KL may come to twice what f16/f16 differs by, "
     "and 0.001; and the device's rows may be off from the values by 1.1 times what the CPU's are, and 0.0001. Where "
     "each reads its own cache, rounding moves a few values over a boundary of the quantizer, and layer by layer more "
-    "follow: that KL is shown beside what the CPU differs from itself by when the same tokens come one by one, and not "
+    "follow: that KL is shown with the KL of the CPU against itself when the same tokens come one by one, and not "
     "judged. The distance from f16 is measured over the prompt on each backend by itself, and the two 95 % intervals "
-    "must meet. On the Metal host every dispatch is counted; none, or one cache write or attention elsewhere than on "
-    "the device, is a failure."
+    "must meet. On the Metal emulator every dispatch is counted; none, or one cache write or attention elsewhere than "
+    "on the device, is a failure."
 )
 
 
 def pairs() -> tuple[Pair, ...]:
-    """f16 first, then the pairs that are advertised for Metal."""
-    return (F16, *(pair for pair in PAIRS if pair.k != CONTROL))
+    """Return f16 and the pairs that Metal's fused attention supports."""
+    return (F16, *(pair for pair in PAIRS if pair.k != REFERENCE_OP_TYPE))
 
 
 def run(session: Session) -> DeviceStage:
-    """Pair by pair: the CPU first, because the device follows it, and again with the device's caches."""
+    """Run each pair on the CPU, on the device, and on the CPU again with the device's rows."""
     there = device.find(session)
     model = trace.f16_copy(session)
     done: list[Both] = []
     with (
         trace.load(session, model, None, "device") as cpu,
         trace.load(session, model, there, "device") as other,
-        session.meter("whole model", len(pairs()) * (3 + _SLOWER) * _LENGTH) as meter,
+        session.meter("device", len(pairs()) * (3 + _SLOWER) * _LENGTH) as meter,
     ):
         tokens = cpu.tokenize(corpus.quality().content)[: sum(BATCHES)]
         runs = _Runs(meter, cpu, other)
@@ -65,7 +66,7 @@ def run(session: Session) -> DeviceStage:
 
 @dataclass
 class _Runs:
-    """The model on the CPU and on the device, and how far all runs are, in tokens on the CPU."""
+    """The model on CPU and device, with the progress of all runs in tokens on the CPU."""
 
     meter: Meter
     cpu: Loaded
@@ -80,7 +81,7 @@ class _Runs:
         single = self.cpu.trace(pair, alone, self._tick(f"CPU {pair}, one by one"))
         seen = self.other.trace(pair, way, self._tick(f"device {pair}", _SLOWER), keep=caches)
         same = self.cpu.trace(pair, way, self._tick(f"CPU {pair}, same rows"), follow=caches)
-        return Both(str(pair), len(tokens), device=seen, cpu=free, single=single, same=same)
+        return Both(pair, len(tokens), device=seen, cpu=free, single=single, same=same)
 
     def _tick(self, note: str, weight: int = 1) -> Tick:
         start, self.through = self.through, self.through + weight * _LENGTH
@@ -88,7 +89,7 @@ class _Runs:
 
 
 def cut(tokens: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
-    """The tokens in batches of these sizes."""
+    """Cut the tokens into batches of these sizes."""
     batches, start = [], 0
     for size in sizes:
         batches.append(list(tokens[start : start + size]))
@@ -98,12 +99,9 @@ def cut(tokens: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
 
 def _stage(session: Session, title: str, done: Sequence[Both]) -> DeviceStage:
     control = done[0] if done else None
-    rows = compare.with_bars([compare.row(both, None if both is control else control, device.NAME) for both in done])
-    status, reason = compare.verdict(rows)
-    floor = compare.floor(rows[0]) if rows else None
+    rows = with_limits([compare.row(both, None if both is control else control, device.NAME) for both in done])
+    floor = device_floor(rows[0]) if rows else None
     return DeviceStage(
-        status=status,
-        reason=reason,
         device=title,
         model=f"{session.facts.path.stem}, f16 weights",
         model_sha256=session.model_sha256,
@@ -111,7 +109,7 @@ def _stage(session: Session, title: str, done: Sequence[Both]) -> DeviceStage:
         batches=BATCHES,
         greedy=GREEDY,
         floor=floor,
-        bar=None if floor is None else compare.bar(floor),
+        limit=None if floor is None else device_limit(floor),
         rows=rows,
         notes=(_METHOD,),
     )

@@ -1,4 +1,4 @@
-"""A small model on the device: its f16 copy, a child that holds it there, and the path it is taken along."""
+"""Run a small model on the device: its f16 copy, its child process, and the batches it evaluates."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from pathlib import Path
 import numpy as np
 
 from tqforge.adapters import fs, proc
-from tqforge.adapters.llama import graphs
+from tqforge.adapters.llama import emulator_report, graphs
 from tqforge.adapters.llama.api.measure import ReadEmulatorReport, Trace
 from tqforge.adapters.llama.api.model import ALL_LAYERS, LoadModel
-from tqforge.adapters.llama.child import extra_libraries
 from tqforge.adapters.llama.client import Child
-from tqforge.core.values import Pair
+from tqforge.core import emulator
+from tqforge.core.pair import Pair
 from tqforge.errors import BuildError, LoadError
-from tqforge.verify import emulator_report
-from tqforge.verify.device import NAME, Device, workshop
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.device import NAME, Device, programs
+from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.stages.device.compare import Run
 
 Tick = Callable[[int], None]
 QUANTIZE = "llama-quantize"
-#: Executing a matrix product on the host costs thousands of times what it costs on a GPU.
+#: Executing a matrix product on the emulator costs thousands of times what it costs on a GPU.
 _LARGEST = 600 << 20
 _TIMEOUT = 3600.0
 _N_CTX = 256
@@ -35,16 +34,16 @@ _N_CTX = 256
 def f16_copy(session: Session) -> Path:
     """The model with f16 weights: the CPU multiplies quantized weights with 8-bit activations, Metal does not.
 
-    Raises DeferredError for a model too large to be executed that way.
+    Raises SkippedError for a model too large to be executed that way.
     """
     facts = session.facts
     if facts.size > _LARGEST:
-        raise DeferredError(
+        raise SkippedError(
             f"this stage takes an f16 copy through the whole model, and {facts.name} has {facts.size >> 20} MiB",
             "Leave --model out: the small default model shows the same.",
         )
-    shop = workshop(session)
-    target = shop.ctx.workspace.models / (session.model_sha256 or "unknown") / f"{facts.path.stem}-f16.gguf"
+    shop = programs(session)
+    target = shop.workspace.models / (session.model_sha256 or "unknown") / f"{facts.path.stem}-f16.gguf"
     if not target.is_file():
         session.out.say("  making an f16 copy of the model")
         with fs.atomic_path(target) as temporary:
@@ -70,7 +69,7 @@ class Way:
 
 @dataclass
 class Loaded:
-    """A child that holds the model, on a device or on the CPU alone."""
+    """A child process with the model loaded, on a device or on the CPU alone."""
 
     session: Session
     child: Child
@@ -100,7 +99,7 @@ class Loaded:
             logits = np.load(save)
         except LoadError as error:
             if found := self._dispatched()[1]:
-                raise LoadError(f"The Metal host stopped {pair}: {found}", where=error.what) from error
+                raise LoadError(f"The Metal emulator stopped {pair}: {found}", where=error.what) from error
             raise
         finally:
             save.unlink(missing_ok=True)
@@ -117,8 +116,8 @@ class Loaded:
         )
 
     def _dispatched(self) -> tuple[dict[str, int] | None, str]:
-        """What the Metal host ran since the last question, and what it found; None and nothing elsewhere."""
-        backend = self.device.library() if self.device and self.device.is_host else None
+        """What the Metal emulator ran since the last question, and what it found; None and nothing elsewhere."""
+        backend = self.device.library() if self.device and self.device.is_emulator else None
         if backend is None:
             return None, ""
         report = self.child.ask(ReadEmulatorReport(backend=backend), timeout=_TIMEOUT).report
@@ -131,12 +130,12 @@ class Loaded:
 
 @contextmanager
 def load(session: Session, model: Path, device: Device | None, stage: str) -> Iterator[Loaded]:
-    """A child of its own: the session's has neither the device nor the scheduler's words."""
+    """Start a separate child with the device loaded and scheduler logging enabled."""
     where = "device" if device else "cpu"
     env: dict[str, str | None] = {**graphs.SWITCH}
     backend = None
     if device and (library := device.library()):
-        env |= {extra_libraries.REPORT: str(session.folder / "metal-host.json"), "METAL_HOST_QUIET": "1"}
+        env |= {emulator.REPORT: str(session.folder / "metal-emulator.json"), emulator.QUIET: "1"}
         backend = (library, NAME)
     log = session.folder / f"llama-{stage}-{where}.log"
     target = session.target

@@ -1,4 +1,4 @@
-"""The model's own chat template around one user message, split where the message stands."""
+"""Split the model's chat template at the user message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DATE = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Template:
-    """Text before and after the user's message."""
+    """The text before and after the user message."""
 
     head: str
     tail: str
@@ -28,7 +28,7 @@ class Template:
 
 
 def split(facts: ModelFacts) -> Template:
-    """Raises ModelError when the file has no template, or one that does not render."""
+    """Split the template. Raises ModelError if there is none, or if it does not render."""
     if not facts.chat_template:
         raise ModelError(
             "The model has no chat template.", where=str(facts.path), remedy="Choose an instruct model with --model."
@@ -41,7 +41,7 @@ def split(facts: ModelFacts) -> Template:
 
 
 def render(template: str, message: str, bos: str, eos: str) -> str:
-    """One user message, ready for the answer. Thinking is switched off where a template knows how."""
+    """Render one user message, with thinking disabled where the template supports that."""
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
     )

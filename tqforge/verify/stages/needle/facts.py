@@ -1,4 +1,4 @@
-"""The facts that are hidden: the published one, and others drawn in the same form."""
+"""The facts to hide: a published one, and others drawn in the same form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUESTION = "What is the secret project called and what is its access key?"
 
 @dataclass(frozen=True)
 class Fact:
-    """A name and a code that nobody can guess, in one sentence in the manner of the text around it."""
+    """A name and a code that cannot be guessed, in one sentence."""
 
     name: str
     code: str
@@ -39,7 +39,7 @@ PUBLISHED = Fact("FROSTBLOCK-7", "VcMYB4", "published")
 
 
 def fact(seed: int) -> Fact:
-    """Seed 0 is the published fact; every other seed draws one of the same form, the same on every machine."""
+    """Return the published fact for seed 0, else one drawn from the seed."""
     if seed == 0:
         return PUBLISHED
     rng = random.Random(f"tqforge needle {seed}")  # noqa: S311 - drawn for a test, not for a lock

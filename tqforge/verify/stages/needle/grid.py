@@ -1,4 +1,4 @@
-"""Which questions are put to every pair, in which order, and what they cost. Pure: tested as data."""
+"""Plan the questions for every pair: their order and their cost in tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Kind = Literal["needle", "no-needle"]
 
 @dataclass(frozen=True)
 class Question:
-    """One cell of the grid for one pair."""
+    """One cell of the grid."""
 
     kind: Kind
     length: int
@@ -26,7 +26,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the child does for a question: keep so many tokens of the context, append the others."""
+    """The steps of a question: keep `held` tokens of the context, append the others."""
 
     question: Question
     held: int  # tokens of the context that stay
@@ -41,7 +41,7 @@ class Evaluation:
 def questions(
     hay: Hay, frame: Frame, needles: dict[int, Tokens], lengths: Sequence[int], depths: Sequence[float]
 ) -> list[Question]:
-    """Every length, depth and seed, and per length and seed one prompt without a needle, its hay as long."""
+    """Return a question per length, depth and seed, and one without a needle per length and seed."""
     found = []
     for length in lengths:
         for seed, needle in needles.items():
@@ -54,7 +54,7 @@ def questions(
 
 
 def shared_plan(asked: Sequence[Question]) -> list[Evaluation]:
-    """In the order of what they share: the hay before a needle is evaluated once and grows from one to the next."""
+    """Order questions by their shared prefix, so that the text before a needle is evaluated once."""
     plan, held = [], 0
     for question in sorted(asked, key=lambda q: (q.prompt.shared, q.length, q.seed)):
         tokens, shared = question.prompt.tokens, question.prompt.shared
@@ -64,5 +64,5 @@ def shared_plan(asked: Sequence[Question]) -> list[Evaluation]:
 
 
 def fresh_plan(asked: Sequence[Question]) -> list[Evaluation]:
-    """Every question from an empty context."""
+    """Evaluate every question from an empty context."""
     return [Evaluation(question, 0, (), question.prompt.tokens) for question in asked]

@@ -25,13 +25,13 @@ _LEAST_HAY = 16
 
 
 def sentences(text: str) -> list[str]:
-    """Pieces that end with a sentence and begin with the space before it; joined they are the text."""
+    """Split a text into sentences, each with the space before it."""
     return [piece for piece in _SENTENCE_END.split(text.strip()) if piece]
 
 
 @dataclass(frozen=True)
 class Hay:
-    """The whole text as tokens, and the offsets after each sentence."""
+    """The filler text as tokens, with the offset after each sentence."""
 
     tokens: Tokens
     cuts: tuple[int, ...]
@@ -43,14 +43,14 @@ class Hay:
         return cls(tokens, (0, *accumulate(len(part) for part in parts)))
 
     def cut_near(self, place: int, budget: int) -> int:
-        """The sentence's end nearest to `place`, within the budget."""
+        """Return the end of a sentence nearest to `place`, within the budget."""
         usable = self.cuts[: bisect_left(self.cuts, budget + 1)]
         return min(usable, key=lambda cut: (abs(cut - place), cut))
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What stands around the hay in every prompt."""
+    """The template around the text in every prompt."""
 
     head: Tokens
     tail: Tokens
@@ -58,7 +58,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt of exactly `length` tokens; the first `shared` of them are head and hay before the needle."""
+    """A prompt; its first `shared` tokens are the head and the text before the needle."""
 
     tokens: Tokens
     shared: int
@@ -73,7 +73,7 @@ class Prompt:
 
 
 def compose(hay: Hay, frame: Frame, needle: Tokens, length: int, depth: float) -> Prompt:
-    """A prompt of `length` tokens, the needle after `depth` of its hay. Raises ContextLengthError when it cannot be."""
+    """Compose a prompt with the needle after `depth` of its text. Raises ContextLengthError if it does not fit."""
     budget = length - len(frame.head) - len(needle) - len(frame.tail)
     if budget < _LEAST_HAY:
         least = length - budget + _LEAST_HAY

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.api.model import Extend, Generate, Open
 from tqforge.adapters.llama.client import Child, Tick
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
+from tqforge.core.reporter import Meter
 from tqforge.errors import CrashError, TqforgeError
-from tqforge.report.judge.thresholds import Level, by_needles
-from tqforge.report.schema.report import NeedleCell, NeedleStage, Outcome, Status
+from tqforge.report.schema.base import CellOutcome, NeedleResult
+from tqforge.report.schema.rows import NeedleCell
+from tqforge.report.schema.stages import NeedleStage
 from tqforge.verify import corpus
 from tqforge.verify.pairs import check_lengths
-from tqforge.verify.session import DeferredError, Session, padded
-from tqforge.verify.settings import CONTROL
+from tqforge.verify.session import Session, SkippedError, padded
 from tqforge.verify.stages.needle import chat_template, scoring
 from tqforge.verify.stages.needle import grid as needleplan
 from tqforge.verify.stages.needle.facts import QUESTION, TASK, fact
@@ -37,7 +37,7 @@ _FRESH = "Every question starts from an empty cache. Batch size and threads are 
 
 @dataclass(frozen=True)
 class _Grid:
-    """The plan of one pair; the same for all, but that only f16 is asked without a needle."""
+    """The plan of one pair; only f16 is asked without a needle."""
 
     plan: list[Evaluation]
     n_ctx: int
@@ -49,7 +49,7 @@ class _Grid:
 
 
 class _Progress:
-    """Tokens evaluated so far, and the cells that came of them."""
+    """Tokens evaluated so far, and their cells."""
 
     def __init__(self, session: Session, grid: _Grid, meter: Meter) -> None:
         self.cells: list[NeedleCell] = []
@@ -60,9 +60,9 @@ class _Progress:
         self._meter.update(self._spent + tokens, self._note)
 
     def answered(self, question: Question) -> bool:
-        """Whether f16 found both facts: where it did not, no other pair can be judged."""
+        """Return whether f16 found the whole fact, without which no other pair can be judged."""
         key = (question.length, question.depth, question.seed)
-        hits = (cell for cell in self.cells if cell.control == "f16" and cell.outcome is Outcome.HIT)
+        hits = (cell for cell in self.cells if cell.control == "f16" and cell.outcome is CellOutcome.HIT)
         return any((cell.length, cell.depth, cell.seed) == key for cell in hits)
 
     def spend(self, cost: int) -> None:
@@ -76,11 +76,11 @@ class _Progress:
 
 
 def run(session: Session) -> NeedleStage:
-    """The grid for f16, then for every other pair; what is done so far is handed over after each cell."""
+    """Ask f16 the whole grid, then every other pair; hand over the cells so far after each one."""
     settings = session.settings
     check_lengths(settings.lengths, settings.answer_tokens, session.facts)
     if session.facts.chat_template is None:
-        raise DeferredError("the model has no chat template", "Choose an instruct model with --model.")
+        raise SkippedError("the model has no chat template", "Choose an instruct model with --model.")
     template = chat_template.split(session.facts)
     child = session.model("needle")
     grid = _grid(session, child, template)
@@ -120,7 +120,7 @@ def _grid(session: Session, child: Child, template: chat_template.Template) -> _
 
 
 def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> None:
-    """All questions to one pair. An error ends the pair's context and becomes its cells' outcome, not a miss."""
+    """Ask one pair all questions. An error ends its context and is recorded as error, not as a miss."""
     child = session.model("needle")
     broken = ""
     try:
@@ -131,7 +131,7 @@ def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> 
         broken = f"{error.what} {error.where}".strip()
     for evaluation in grid.plan:
         question = evaluation.question
-        wanted = pair == CONTROL or (question.kind == "needle" and progress.answered(question))
+        wanted = pair == F16 or (question.kind == "needle" and progress.answered(question))
         started = time.monotonic()
         cell: NeedleCell | None = None
         try:
@@ -147,12 +147,12 @@ def _ask_all(session: Session, pair: Pair, grid: _Grid, progress: _Progress) -> 
             broken = broken or error.what
             cell = cell_of(pair, question, error=error.what)
         progress.spend(evaluation.cost)
-        if question.kind == "needle" or pair == CONTROL:
+        if question.kind == "needle" or pair == F16:
             progress.add(cell or not_asked(pair, question))
 
 
 def _grow(session: Session, child: Child, evaluation: Evaluation, tick: Tick) -> None:
-    """Evaluate what later questions share; every pair does this in the same steps."""
+    """Evaluate the prefix that later questions share, in the same steps for every pair."""
     if evaluation.trunk:
         session.ask(child, Extend(keep=evaluation.held, tokens=evaluation.trunk), tick)
 
@@ -165,19 +165,19 @@ def _answer(session: Session, child: Child, evaluation: Evaluation, tick: Tick) 
 
 
 def not_asked(pair: Pair, question: Question) -> NeedleCell:
-    """A question that f16 did not answer: nothing can be said of the pair, so it was spared the time."""
+    """Return the cell of a question that f16 did not answer, so that it was not asked."""
     cell = cell_of(pair, question)
-    return cell.model_copy(update={"outcome": Outcome.INCONCLUSIVE, "score": None, "exact": None})
+    return cell.model_copy(update={"outcome": CellOutcome.INCONCLUSIVE, "score": None, "exact": None})
 
 
 def cell_of(
     pair: Pair, question: Question, *, answer: str = "", seconds: float | None = None, error: str = ""
 ) -> NeedleCell:
-    """The record of one question and its answer."""
-    control: Literal["none", "f16", "no-needle"] = "f16" if pair == CONTROL else "none"
+    """Return the record of one question and its answer."""
+    control: Literal["none", "f16", "no-needle"] = "f16" if pair == F16 else "none"
     verdict = scoring.score(answer, question.fact.words)
     return NeedleCell(
-        pair=str(pair),
+        pair=pair,
         control="no-needle" if question.kind == "no-needle" else control,
         facts=question.fact.words,
         fact_kind=question.fact.kind,
@@ -186,7 +186,7 @@ def cell_of(
         depth=question.depth,
         seed=question.seed,
         position=question.prompt.shared,
-        outcome=Outcome.ERROR if error else verdict.outcome,
+        outcome=CellOutcome.ERROR if error else verdict.outcome,
         score=None if error else verdict.score,
         exact=None if error else verdict.exact,
         found=verdict.found,
@@ -200,14 +200,15 @@ def cell_of(
 
 def _stage(session: Session, grid: _Grid, cells: Sequence[NeedleCell]) -> NeedleStage:
     judged = scoring.judge(cells)
-    status, reason = verdict(judged)
-    summaries = scoring.summarize(judged, [str(pair) for pair in session.settings.with_control])
+    summaries = scoring.summarize(judged, session.settings.with_control)
     text = corpus.hay()
     return NeedleStage(
-        status=status,
-        reason=reason,
         cells=judged,
-        losses=tuple(row.pair for row in summaries if row.length is None and row.outcome in ("losses", "lost")),
+        losses=tuple(
+            row.pair
+            for row in summaries
+            if row.length is None and row.outcome in (NeedleResult.LOSSES, NeedleResult.LOST)
+        ),
         summaries=summaries,
         text=text.name,
         text_sha256=text.sha256,
@@ -218,24 +219,3 @@ def _stage(session: Session, grid: _Grid, cells: Sequence[NeedleCell]) -> Needle
         prefix="shared" if grid.shared else "fresh",
         notes=(f'Before the text: "{TASK}" After it: "{QUESTION}"', _SHARED if grid.shared else _FRESH, _SPARED),
     )
-
-
-def verdict(cells: Sequence[NeedleCell]) -> tuple[Status, str]:
-    """Failed: an error, something found where nothing was hidden, or a pair that is of no use for long texts.
-
-    How much the other pairs lose is a measured figure, not a fault of the build; `losses` of the stage names them.
-    """
-    guessed = [cell for cell in cells if cell.control == "no-needle" and cell.score]
-    errors = sorted({cell.pair for cell in cells if cell.outcome is Outcome.ERROR})
-    rows = {row.pair: row for row in scoring.summarize(cells, dict.fromkeys(cell.pair for cell in cells))
-            if row.length is None}  # fmt: skip
-    tested = [row for name, row in rows.items() if name != str(CONTROL)]
-    lost = [row for row in tested if row.n and by_needles(row.hits, row.n, row.rate) is Level.UNSAFE]
-    reasons = [f"without a needle {len(guessed)} answers held a fact"] if guessed else []
-    reasons += [f"errors with {', '.join(errors)}"] if errors else []
-    reasons += [f"{row.pair} finds {row.hits} of {row.n} needles that f16 finds" for row in lost]
-    if reasons:
-        return Status.FAILED, "; ".join(reasons)
-    if not cells or (tested and not any(row.n for row in tested)):
-        return Status.INCONCLUSIVE, "f16 itself answers none of the questions: choose shorter lengths or another model"
-    return Status.PASSED, ""

@@ -1,4 +1,4 @@
-"""Upstream's test-backend-ops: which cases are asked for, and what it printed. Pure."""
+"""Choose the cases of upstream's test-backend-ops and parse its output."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tqforge.build import metal_emulator
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import OpsRow
+from tqforge.core.cache_types import TQ3_0
+from tqforge.core.pair import Pair
+from tqforge.report.schema.rows import OpsRow
 
 PROGRAM = "test-backend-ops"
-TYPE, CONTROL = "tq3_0", "q4_0"
+#: A stock type whose ops are tested the same way.
+REFERENCE_OP_TYPE = "q4_0"
 #: The pairs that Metal's fused attention takes, and a stock one that is tested the same way.
-PAIRS = (Pair(TYPE, TYPE), Pair("q8_0", TYPE), Pair("f16", TYPE), Pair(CONTROL, CONTROL))
+PAIRS = (Pair.both(TQ3_0), Pair("q8_0", TQ3_0), Pair("f16", TQ3_0), Pair.both(REFERENCE_OP_TYPE))
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CASE = re.compile(r"^  ([A-Z0-9_]+\(.*?\)):")
@@ -23,7 +25,7 @@ _NMSE = re.compile(r"^(ok|FAIL)\s+(.*?)\s+nmse (\S+) \(limit \S+\)", re.MULTILIN
 
 @dataclass(frozen=True)
 class Job:
-    """One run of the program: an op and the cases of it that `pattern` selects."""
+    """One run of the program: an op, and the cases that `pattern` selects."""
 
     op: str
     of: str  # the type, or the pair
@@ -40,14 +42,14 @@ def plan(heads: Sequence[int]) -> list[Job]:
     No head sizes: all that upstream has; the control keeps to its own.
     """
     jobs = []
-    for name in (TYPE, CONTROL):
+    for name in (TQ3_0, REFERENCE_OP_TYPE):
         jobs += [
             Job("SET_ROWS", name, f"type(_dst)?={name},"),
             Job("GET_ROWS", name, f"type={name},"),
             Job("CPY", name, f"type_(src|dst)={name},"),
         ]
     for pair in PAIRS:
-        sizes = _sizes(heads or (metal_emulator.CONTROL_HEADS if pair.k == CONTROL else ()))
+        sizes = _sizes(heads or (metal_emulator.CONTROL_HEADS if pair.k == REFERENCE_OP_TYPE else ()))
         jobs.append(Job("FLASH_ATTN_EXT", str(pair), f"{sizes}type_K={pair.k},type_V={pair.v},"))
     return jobs
 
@@ -63,7 +65,7 @@ def arguments(job: Job, device: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Said:
-    """What one run printed. `unfinished` is the case it died in; without a summary line it did not come to its end."""
+    """The parsed output of one run. `unfinished` is the case it died in; `complete` means that the counts agree."""
 
     passed: int = 0
     failed: int = 0
@@ -74,7 +76,7 @@ class Said:
 
 
 def parse(text: str) -> Said:
-    """Count the cases, line by line, and compare with the program's own count."""
+    """Count the cases and compare with the program's own count."""
     clean = _COLOUR.sub("", text)
     passed = failed = unsupported = 0
     wrong: list[str] = []
@@ -126,14 +128,9 @@ def row(job: Job, backend: str, said: Said, how: str, *, dispatches: int | None,
     )
 
 
-def is_good(row: OpsRow) -> bool:
-    """At least one case agreed, none was wrong, and nothing else went wrong in that run."""
-    return row.passed > 0 and row.failed == 0 and not row.note
-
-
 @dataclass(frozen=True)
 class Errors:
-    """NMSE of the host's own cases against float64."""
+    """NMSE of the emulator's own cases against float64."""
 
     passed: int
     failed: int
@@ -142,7 +139,7 @@ class Errors:
 
 
 def parse_direct(text: str) -> Errors:
-    """What `metal-host-direct` printed, one line per case."""
+    """What `metal-emulator-direct` printed, one line per case."""
     found = [(word, float(value)) for word, _, value in _NMSE.findall(text)]
     values = [value for _, value in found]
     return Errors(

@@ -1,4 +1,4 @@
-"""Upstream's own test of single ops: on the CPU, and on Metal or the Metal host, beside a stock type."""
+"""Upstream's own test of single ops: on the CPU, and on Metal or the Metal emulator, beside a stock type."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge.adapters import proc
-from tqforge.adapters.console import Meter
-from tqforge.report.schema.report import OpsRow, OpsStage, Status
-from tqforge.verify import device, emulator_report
+from tqforge.adapters.llama import emulator_report
+from tqforge.core import emulator
+from tqforge.core.reporter import Meter
+from tqforge.report.schema.rows import OpsRow
+from tqforge.report.schema.stages import OpsStage
+from tqforge.verify import device
 from tqforge.verify.device import Device
-from tqforge.verify.session import DeferredError, Session
+from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.stages.ops import backend_ops
 from tqforge.verify.stages.ops.backend_ops import Job
 
@@ -20,16 +23,16 @@ _TIMEOUT = 7200.0
 _NO_SLICES: dict[str, str | None] = {"LLAMA_TEST_FA_VEC_DISABLE": "1"}
 _METHOD = (
     "test-backend-ops computes the same op on the named backend and on the CPU and compares the normalized mean square "
-    "error with its own limit; `refused` are cases that the backend does not claim to support. On the Metal host the "
-    "tree's Metal kernels are executed on the CPU through llama.cpp's own dispatch code: that shows results, missing "
-    "kernels and faults of access, not speed and not whether Apple's compiler takes the sources. Rows with an NMSE are "
-    "the host's own cases against float64, each access watched, the stock type beside ours."
+    "error with its own limit; `refused` are cases that the backend does not claim to support. On the Metal emulator "
+    "the tree's Metal kernels are executed on the CPU through llama.cpp's own dispatch code: that shows results, "
+    "missing kernels and faults of access, not speed and not whether Apple's compiler takes the sources. Rows with an "
+    "NMSE are the emulator's own cases against float64, each access watched, the stock type beside ours."
 )
 
 
 def run(session: Session) -> OpsStage:
-    """The CPU part first; then the device, if there is one."""
-    program = device.workshop(session).program(backend_ops.PROGRAM)
+    """Run the CPU part, then the device if there is one."""
+    program = device.programs(session).program(backend_ops.PROGRAM)
     jobs = backend_ops.plan(session.settings.ops_heads)
     rows: list[OpsRow] = []
     there, missing, remedy = _device(session)
@@ -39,22 +42,22 @@ def run(session: Session) -> OpsStage:
         for job in jobs if there else ():
             rows.append(bench.row(job, there, 3))
             session.partial(_stage(rows, missing, remedy))
-        if there and there.is_host:
+        if there and there.is_emulator:
             rows += [bench.against_float64(there, str(pair)) for pair in backend_ops.PAIRS]
     return _stage(rows, missing, remedy)
 
 
 def _device(session: Session) -> tuple[Device | None, str, str]:
-    """The device, or why there is none and what to do about it."""
+    """Return the device, or why there is none and what to do about it."""
     try:
         return device.find(session), "", ""
-    except DeferredError as put_off:
+    except SkippedError as put_off:
         return None, put_off.reason, put_off.remedy
 
 
 @dataclass
 class _Bench:
-    """Runs the programs. What a run ends with is part of its row, never an exception."""
+    """Runs the programs; how a run ends is part of its row, never an exception."""
 
     session: Session
     program: Path
@@ -62,7 +65,7 @@ class _Bench:
     done: float = 0.0
 
     def row(self, job: Job, there: Device | None, weight: float) -> OpsRow:
-        """One run of test-backend-ops on a device, or on the CPU without one."""
+        """Run test-backend-ops on a device, or on the CPU without one."""
         name, title = (device.NAME, there.title) if there else ("CPU", "CPU")
         seen = 0
 
@@ -79,10 +82,10 @@ class _Bench:
         return backend_ops.row(job, title, said, how, dispatches=dispatches, seconds=finished.seconds)
 
     def against_float64(self, there: Device, pair: str) -> OpsRow:
-        """The host's own cases in its checking variant: one buffer per tensor."""
+        """The emulator's own cases in its checking variant: one buffer per tensor."""
         assert there.folder is not None
         self.meter.update(self.done, f"against float64: {pair}")
-        argv = [str(there.folder / "metal-host-direct"), "--pair", pair, "--suite", "vec", "--suite", "matrix"]
+        argv = [str(there.folder / emulator.DIRECT), "--pair", pair, "--suite", "vec", "--suite", "matrix"]
         finished, how, dispatches = self._run(argv, there, "check", lambda _: None)
         self.done += 1
         found = backend_ops.parse_direct(finished.stdout)
@@ -102,13 +105,13 @@ class _Bench:
     def _run(
         self, argv: Sequence[str], there: Device | None, variant: str, on_line: Callable[[str], None]
     ) -> tuple[proc.Completed, str, int | None]:
-        """The run, what went wrong with it, and what the Metal host dispatched."""
-        report = self.session.folder / "metal-host.json"
+        """The run, what went wrong with it, and what the Metal emulator dispatched."""
+        report = self.session.folder / "metal-emulator.json"
         report.unlink(missing_ok=True)
         env = _NO_SLICES | (there.environment(report, variant) if there else {})
         done = proc.run(argv, env=env, check=False, timeout=_TIMEOUT, on_line=on_line)
         how = [done.signal_name or (f"exit status {done.code}" if done.code else "")]
-        if there is None or not there.is_host:
+        if there is None or not there.is_emulator:
             return done, how[0], None
         found = emulator_report.read(report)
         report.unlink(missing_ok=True)
@@ -116,26 +119,5 @@ class _Bench:
 
 
 def _stage(rows: Sequence[OpsRow], missing: str, remedy: str) -> OpsStage:
-    status, reason = verdict(rows)
-    notes = [_METHOD]
-    if missing:
-        notes.append(f"Only the CPU part ran: {missing}.")
-        if status is Status.PASSED:
-            status, reason = Status.DEFERRED, f"no Metal kernel ran: {missing}; the CPU part is recorded"
-    return OpsStage(status=status, reason=reason, remedy=remedy, rows=tuple(rows), notes=tuple(notes))
-
-
-def verdict(rows: Sequence[OpsRow]) -> tuple[Status, str]:
-    """Failed by one wrong case, one fault, or one run that no case came out of."""
-    if not rows:
-        return Status.INCONCLUSIVE, "nothing ran"
-    bad = [row for row in rows if not backend_ops.is_good(row)]
-    if bad:
-        shown = "; ".join(f"{row.backend}, {row.op}: {row.note or _counts(row)}" for row in bad[:3])
-        more = f"; and {len(bad) - 3} more" if len(bad) > 3 else ""
-        return Status.FAILED, f"{shown}{more}"
-    return Status.PASSED, ""
-
-
-def _counts(row: OpsRow) -> str:
-    return f"{row.passed} passed, {row.failed} failed, {row.unsupported} refused"
+    notes = (_METHOD, *((f"Only the CPU part ran: {missing}.",) if missing else ()))
+    return OpsStage(remedy=remedy, rows=tuple(rows), no_device=missing, notes=notes)

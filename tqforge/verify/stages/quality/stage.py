@@ -1,4 +1,4 @@
-"""How far a model moves from itself: KL(f16 || pair), top-1 agreement, perplexity, greedy continuations."""
+"""Measure the distance from f16: KL(f16 || pair), top-1 agreement, perplexity, greedy continuations."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.api.cache import Score, Scored
 from tqforge.adapters.llama.api.model import ContextSpec
 from tqforge.adapters.llama.client import Child
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
+from tqforge.core.reporter import Meter
 from tqforge.errors import ContextLengthError
-from tqforge.report.judge.quality import quality_name
-from tqforge.report.judge.thresholds import Level, by_kl
-from tqforge.report.schema.report import QualityRow, QualityStage, Status
-from tqforge.report.schema.rows import Greedy
+from tqforge.report.schema.rows import Greedy, QualityRow
+from tqforge.report.schema.stages import QualityStage
 from tqforge.verify import corpus
 from tqforge.verify.pairs import bits_per_value, check_lengths
 from tqforge.verify.session import Session, padded
-from tqforge.verify.settings import CONTROL, N_BATCH
+from tqforge.verify.settings import N_BATCH
 from tqforge.verify.stages.quality import windows as qualityplan
 from tqforge.verify.stats import block_bootstrap, growth, percentile99
 
@@ -40,7 +38,7 @@ _NO_ROTATION = "Rows without rotation were measured with LLAMA_ATTN_ROT_DISABLE=
 
 @dataclass(frozen=True)
 class _Plan:
-    """What every pair reads."""
+    """The tokens that every pair reads."""
 
     tokens: list[int]
     windows: tuple[qualityplan.Window, ...]
@@ -67,7 +65,7 @@ class _Plan:
 
 @dataclass
 class _Run:
-    """One stage as it goes on."""
+    """A running stage."""
 
     session: Session
     child: Child
@@ -100,18 +98,18 @@ class _Run:
 
 
 def run(session: Session) -> QualityStage:
-    """f16 first (its logits are kept in a file), then the noise, every other pair, and those without rotation."""
+    """Measure f16 (its logits are kept in a file), the noise, every other pair, and those without rotation."""
     settings, child = session.settings, session.model("quality")
     plan = _plan(session, child)
     reference = session.folder / "reference-logits.npy"
-    others = [pair for pair in settings.with_control if pair != CONTROL]
+    others = [pair for pair in settings.with_control if pair != F16]
     steps = len(others) * (2 if settings.rotations else 1) + 2
     try:
         with session.meter("quality", steps * plan.cost(settings.greedy_tokens)) as meter:
-            base = session.ask(child, plan.score(_spec(session, plan, CONTROL), settings.greedy_tokens, save=reference))
+            base = session.ask(child, plan.score(_spec(session, plan, F16), settings.greedy_tokens, save=reference))
             one = _Run(session, child, plan, meter, base, [])
-            small = one.compared(reference, _spec(session, plan, CONTROL, n_batch=_FLOOR_BATCH))
-            one.add(CONTROL, one.measure(small, CONTROL, " against itself"))
+            small = one.compared(reference, _spec(session, plan, F16, n_batch=_FLOOR_BATCH))
+            one.add(F16, one.measure(small, F16, " against itself"))
             turned = []
             for pair in others:
                 reply = one.measure(one.compared(reference, _spec(session, plan, pair)), pair)
@@ -126,7 +124,7 @@ def run(session: Session) -> QualityStage:
 
 
 def _plan(session: Session, child: Child) -> _Plan:
-    """Raises ContextLengthError where the text or the model is too short for the prefixes."""
+    """Tokenize the text. Raises ContextLengthError if text or model is too short for the prefixes."""
     settings = session.settings
     scored = qualityplan.windows(settings.quality_prefixes, settings.quality_scored)
     longest = scored[-1][0] + scored[-1][1]
@@ -154,14 +152,14 @@ def rows_of(
     limit: int,
     unrotated: bool = False,
 ) -> list[QualityRow]:
-    """One row per window; what was generated belongs to the whole text and stands in each."""
+    """Return one row per window; the greedy figures belong to the whole text and are in each."""
     found, first = [], 0
     made = greedy(list(reply.equal), limit)
     for prefix, count in windows:
         part = slice(first, first + count)
         kl, nll, wanted = (np.array(column[part]) for column in (reply.kl, reply.nll, base.nll))
         row = QualityRow(
-            pair=str(pair),
+            pair=pair,
             bits=bits,
             prefix=prefix,
             tokens=count,
@@ -173,7 +171,7 @@ def rows_of(
             perplexity_reference=perplexity(wanted),
             perplexity_ratio=block_bootstrap(nll - wanted, statistic=growth),
             greedy=made,
-            is_floor=pair == CONTROL,
+            is_floor=pair == F16,
             rotation=rotation(reply.rotation),
             unrotated=unrotated,
         )
@@ -183,7 +181,7 @@ def rows_of(
 
 
 def greedy(equal: list[int], limit: int) -> Greedy | None:
-    """Of the tokens that are equal before the first difference, per start."""
+    """Summarize the tokens per start that are equal before the first difference."""
     if not equal:
         return None
     counts = np.array(equal, dtype=np.float64)
@@ -196,22 +194,19 @@ def greedy(equal: list[int], limit: int) -> Greedy | None:
 
 
 def perplexity(nll: NDArray[np.float64]) -> float:
-    """Of the scored tokens."""
+    """Return the perplexity of the scored tokens."""
     return math.exp(float(nll.mean()))
 
 
 def rotation(seen: dict[str, bool]) -> str:
-    """Which sides llama.cpp itself rotates, as its load log says."""
+    """Return the sides that llama.cpp itself rotates, according to its log."""
     sides = "".join(side.upper() for side in ("k", "v") if seen.get(side))
     return sides or ("none" if seen else "not stated")
 
 
 def _stage(session: Session, plan: _Plan, rows: list[QualityRow]) -> QualityStage:
     text, settings = corpus.quality(), session.settings
-    status, reason = verdict(rows)
     return QualityStage(
-        status=status,
-        reason=reason,
         text=text.name,
         text_sha256=text.sha256,
         prefixes=settings.quality_prefixes,
@@ -221,14 +216,3 @@ def _stage(session: Session, plan: _Plan, rows: list[QualityRow]) -> QualityStag
         rows=tuple(rows),
         notes=(_METHOD, *((_NO_ROTATION,) if any(row.unrotated for row in rows) else ())),
     )
-
-
-def verdict(rows: list[QualityRow]) -> tuple[Status, str]:
-    """Failed when a pair breaks the model; how good the others are is for the reader of the figures."""
-    if not rows:
-        return Status.INCONCLUSIVE, "nothing was measured"
-    broken = {row.pair: row for row in rows if by_kl(row.kl) is Level.UNSAFE and not (row.is_floor or row.unrotated)}
-    if broken:
-        shown = (f"{quality_name(row)} (KL {row.kl.value:.2f}, top-1 {row.top1.value:.0%})" for row in broken.values())
-        return Status.FAILED, f"breaks this model: {', '.join(shown)}"
-    return Status.PASSED, ""

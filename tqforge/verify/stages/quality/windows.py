@@ -1,4 +1,4 @@
-"""Where a text is scored, and where it is continued. Pure: tested as data."""
+"""Plan where a text is scored and where it is continued."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LEAST_START = 64
 
 
 def windows(prefixes: Iterable[int], scored: int) -> tuple[Window, ...]:
-    """(first scored token, count) after each prefix. Raises ValueError where they would overlap."""
+    """Return (first scored token, count) after each prefix. Raises ValueError if they overlap."""
     found = tuple((prefix, scored) for prefix in sorted(prefixes))
     for (first, count), (then, _) in pairwise(found):
         if first + count >= then:
@@ -19,7 +19,7 @@ def windows(prefixes: Iterable[int], scored: int) -> tuple[Window, ...]:
 
 
 def starts(scored: Sequence[Window], count: int) -> tuple[int, ...]:
-    """`count` places spread evenly over the text, none of them inside a window."""
+    """Return `count` places spread evenly over the text, none inside a window."""
     if not scored or not count:
         return ()
     end = scored[-1][0] + scored[-1][1]
@@ -28,7 +28,7 @@ def starts(scored: Sequence[Window], count: int) -> tuple[int, ...]:
 
 
 def _outside(place: int, scored: Sequence[Window]) -> int:
-    """The place, or the nearer end of the window it lies in: a window needs the token before it, and all of its own."""
+    """Move a place out of the window it lies in, to the nearer end."""
     for first, count in scored:
         before, after = first - 1, first + count
         if before < place < after:

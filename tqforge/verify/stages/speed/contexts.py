@@ -11,11 +11,10 @@ from pathlib import Path
 from tqforge.adapters.llama.api.measure import BenchTime, FillBench, OpenBench, RunBench
 from tqforge.adapters.llama.api.model import CheckOrigin, LoadModel
 from tqforge.adapters.llama.client import Child, search_path
-from tqforge.core.values import Pair
+from tqforge.core.pair import F16, Pair
 from tqforge.verify.pairs import check_pair
 from tqforge.verify.session import Session
-from tqforge.verify.settings import CONTROL, N_BATCH
-from tqforge.verify.stages.speed.rates import OURS
+from tqforge.verify.settings import N_BATCH
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ def second_build(session: Session, folder: Path, n_ctx: int) -> BenchContexts:
     try:
         child.stage = "speed"
         child.ask(CheckOrigin(folder=folder), timeout=60)
-        pairs = tuple(p for p in session.settings.with_control if p == CONTROL or OURS in (p.k, p.v))
+        pairs = tuple(p for p in session.settings.with_control if p == F16 or p.has_tq3_0)
         for pair in pairs:
             check_pair(pair, session.facts, child.loaded.blocks())
         session.ask(child, LoadModel(path=session.facts.path, gpu_layers=session.gpu_layers))

@@ -1,33 +1,27 @@
-"""Rates from times: medians, ratios within a round, what grows with depth, and whether the machine was quiet. Pure."""
+"""Rates from times: medians, ratios within a round, the part that grows with depth, and the spread."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal
 
 import numpy as np
 
-from tqforge.core.values import Pair
-from tqforge.report.schema.report import Interval, SpeedRow
+from tqforge.core.cache_types import TQ3_0
+from tqforge.core.pair import F16, Pair
+from tqforge.report.schema.base import Interval, Phase
+from tqforge.report.schema.rows import SpeedRow
+from tqforge.verify.stats import block_bootstrap
 
-Phase = Literal["prefill", "decode", "end-to-end"]
-Key = tuple[str, int, Phase]
-CONTROL = "f16/f16"
-OURS = "tq3_0"
-#: Below this share of its neighbour's rate in the same run a fall-back to a slow path is suspected.
-SUSPECT = 0.5
-#: Above this spread, or with less of the CPUs than this, a rate is not worth a decimal.
-NOISY_SPREAD, QUIET_SHARE = 0.10, 0.90
-_RESAMPLES = 2000
+Key = tuple[Pair, int, Phase]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One measurement. Samples with the same round were taken one after the other; `build` is empty for our own."""
+    """One measurement. Samples of one round were taken in turns; `build` is empty for the build under test."""
 
-    pair: str
+    pair: Pair
     depth: int
     phase: Phase
     round: int
@@ -45,38 +39,32 @@ class Sample:
         return self.pair, self.depth, self.phase
 
 
-def neighbour(pair: str) -> str:
-    """The stock pair that takes the same paths: tq3_0 stands beside q4_0, a mixed pair beside its other type."""
-    k, v = Pair.parse(pair).k, Pair.parse(pair).v
-    if OURS not in (k, v):
-        return CONTROL
-    other = "q4_0" if k == v else k if v == OURS else v
-    return f"{other}/{other}"
+def neighbour(pair: Pair) -> Pair:
+    """Return the stock pair that takes the same code paths: q4_0 for tq3_0, the other type for a mixed pair."""
+    if not pair.has_tq3_0:
+        return F16
+    return Pair.both("q4_0" if not pair.is_mixed else pair.k if pair.v == TQ3_0 else pair.v)
 
 
-def median_interval(values: Sequence[float], seed: int = 0) -> Interval:
-    """The median and the 95 % bootstrap interval of it; with few rounds that is their range."""
-    if not values:
-        raise ValueError("no values")
-    drawn = np.random.default_rng(seed).choice(np.array(values), size=(_RESAMPLES, len(values)))
-    low, high = np.quantile(np.median(drawn, axis=1), [0.025, 0.975])
-    return Interval(value=median(values), low=float(low), high=float(high))
+def median_interval(values: Sequence[float]) -> Interval:
+    """Return the median with its 95 % bootstrap interval; with few rounds that is their range."""
+    return block_bootstrap(np.array(values, dtype=np.float64), block=1, statistic=lambda rows: np.median(rows, axis=-1))
 
 
 def within_rounds(own: Sequence[Sample], other: Sequence[Sample]) -> list[float]:
-    """Rate over the other's rate, round by round: what slows both down in a round does not count."""
+    """Return the ratio of rates round by round, which cancels what slows both down."""
     by_round = {sample.round: sample.rate for sample in other}
     return [sample.rate / by_round[sample.round] for sample in own if sample.round in by_round]
 
 
 def ratios(own: Sequence[Sample], other: Sequence[Sample]) -> Interval | None:
-    """The median of `within_rounds` with its interval."""
+    """Return the median of `within_rounds` with its interval; None without a common round."""
     shared = within_rounds(own, other)
     return median_interval(shared) if shared else None
 
 
 def grouped(samples: Iterable[Sample]) -> dict[Key, list[Sample]]:
-    """Samples by pair, depth and phase, in the order they were first seen."""
+    """Group samples by pair, depth and phase, in the order they were first seen."""
     groups: dict[Key, list[Sample]] = {}
     for sample in samples:
         groups.setdefault(sample.key, []).append(sample)
@@ -84,47 +72,38 @@ def grouped(samples: Iterable[Sample]) -> dict[Key, list[Sample]]:
 
 
 def rows_of(samples: Iterable[Sample]) -> tuple[SpeedRow, ...]:
-    """One row per pair, depth and phase of one build."""
+    """Return one row per pair, depth and phase of one build."""
     groups = grouped(samples)
     return tuple(_row(key, own, groups) for key, own in groups.items())
 
 
 def _row(key: Key, own: list[Sample], groups: dict[Key, list[Sample]]) -> SpeedRow:
     pair, depth, phase = key
-    near = {other: ratios(own, groups.get((other, depth, phase), [])) for other in (neighbour(pair), CONTROL)}
-    beside = next((other for other, ratio in near.items() if ratio and other != pair), "")
+    near = {other: ratios(own, groups.get((other, depth, phase), [])) for other in (neighbour(pair), F16)}
+    beside = next((other for other, ratio in near.items() if ratio and other != pair), None)
     rate = median_interval([sample.rate for sample in own])
     return SpeedRow(
         pair=pair,
         depth=depth,
         phase=phase,
         rate=rate,
-        ratio_f16=near[CONTROL],
+        ratio_f16=near[F16],
         rounds=len(own),
-        note=_suspicion(near),
         depth_share=_depth_share(rate.value, groups.get((pair, 0, phase)), depth),
         neighbour=beside,
-        ratio_neighbour=near.get(beside),
+        ratio_neighbour=near[beside] if beside else None,
     )
 
 
-def _suspicion(near: dict[str, Interval | None]) -> str:
-    """A neighbour may itself be slow (stock pairs without a tiled path), so f16 is asked as well."""
-    slow = [other for other, ratio in near.items() if ratio and ratio.value < SUSPECT]
-    if not slow:
-        return ""
-    return f"over 2x slower than {' and '.join(slow)} in the same run: a fall-back to a slow path is suspected"
-
-
 def _depth_share(rate: float, empty: Sequence[Sample] | None, depth: int) -> float | None:
-    """Of the time per token: the part that an empty cache does not have."""
+    """Return the part of the time per token that an empty cache does not have."""
     if not empty or depth == 0:
         return None
     return max(0.0, 1.0 - rate / median(sample.rate for sample in empty))
 
 
 def spread(samples: Iterable[Sample]) -> float | None:
-    """Half the range of the middle half of repeated rates, relative to their median; the middle one of all groups."""
+    """Return half the interquartile range of repeated rates over their median; the median of all groups."""
     groups: dict[tuple[str, Key], list[float]] = {}
     for sample in samples:
         groups.setdefault((sample.build, sample.key), []).append(sample.rate)
@@ -137,19 +116,7 @@ def spread(samples: Iterable[Sample]) -> float | None:
 
 
 def cpu_share(samples: Iterable[Sample], threads: int) -> float | None:
-    """CPU seconds over what the threads could have had. Waiting threads of llama.cpp spin: 1 if all is quiet."""
+    """Return CPU seconds over those of all threads: 1 on a quiet machine, since waiting threads of llama.cpp spin."""
     found = list(samples)
     wall = sum(sample.seconds for sample in found)
     return min(1.0, sum(sample.cpu for sample in found) / wall / threads) if wall else None
-
-
-def noise(width: float | None, share: float | None) -> str:
-    """What a reader must know about the machine; empty when it was quiet."""
-    seen = []
-    if width is not None and width > NOISY_SPREAD:
-        seen.append(f"repeated rates differ by {width:.0%} from their median")
-    if share is not None and share < QUIET_SHARE:
-        seen.append(f"this run had {share:.0%} of the CPUs it asked for")
-    if not seen:
-        return ""
-    return f"The machine was not quiet: {', '.join(seen)}. Rates are low; ratios within a round suffer less."

@@ -1,4 +1,4 @@
-"""Which runs a measurement of speed is made of, and in which order. Pure."""
+"""Plan the runs of a speed measurement and their order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tqforge.adapters.gguf_io import ModelFacts
-from tqforge.verify.session import DeferredError
+from tqforge.verify.session import SkippedError
 from tqforge.verify.settings import Settings
 
 #: How often a run is taken even if it is slow: less has no spread.
@@ -16,7 +16,7 @@ LEAST_ROUNDS = 2
 
 @dataclass(frozen=True)
 class Step:
-    """One run of one open context. A prefill is followed by the tokens generated after it."""
+    """One run of one open context; a prefill is followed by generated tokens."""
 
     what: Literal["fill", "decode", "prefill"]
     place: int
@@ -26,7 +26,7 @@ class Step:
 
 
 def usable_depths(settings: Settings, facts: ModelFacts) -> tuple[int, ...]:
-    """The depths that leave the model room for a prompt. Raises DeferredError when there is none.
+    """The depths that leave the model room for a prompt. Raises SkippedError when there is none.
 
     Rates do not depend on what is read: with rotary positions a text may be longer than what the model was trained for.
     """
@@ -34,12 +34,12 @@ def usable_depths(settings: Settings, facts: ModelFacts) -> tuple[int, ...]:
     depths = tuple(d for d in settings.speed_depths if facts.rotary or d + need <= facts.trained_context)
     if not depths:
         where = f"no depth of {settings.speed_depths} fits into the {facts.trained_context} tokens of the model"
-        raise DeferredError(where)
+        raise SkippedError(where)
     return depths
 
 
 def plan(depths: Sequence[int], places: int, settings: Settings) -> list[Step]:
-    """All contexts are filled to a depth before it is measured; in each round another one begins."""
+    """Fill all contexts to a depth before it is measured; each round starts with another one."""
     steps = []
     for depth in depths:
         if depth:
@@ -52,13 +52,13 @@ def plan(depths: Sequence[int], places: int, settings: Settings) -> list[Step]:
 
 
 def weight(step: Step) -> float:
-    """Roughly how long a run takes: a single token costs as much as several in a batch."""
+    """Estimate the time of a run: a single token costs as much as several in a batch."""
     return step.count * (8 if step.what == "decode" else 1)
 
 
 @dataclass
 class Patience:
-    """Runs that take longer than `limit` seconds are not repeated beyond what a spread needs."""
+    """Limit the rounds of runs that take longer than `limit` seconds."""
 
     limit: float
 

@@ -1,4 +1,4 @@
-"""Prefill, decode and end-to-end at depth: all pairs in turns, through the bindings and by llama-bench."""
+"""Measure prefill, decode and end-to-end at depth, all pairs in turns, and with llama-bench."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.api.measure import CloseBench
-from tqforge.report.schema.report import SpeedRow, SpeedStage, Status
+from tqforge.core.reporter import Meter
+from tqforge.report.render.sentences.facts import noise
+from tqforge.report.schema.rows import SpeedRow
+from tqforge.report.schema.stages import SpeedStage
 from tqforge.verify import corpus
 from tqforge.verify.session import Session, padded
 from tqforge.verify.stages.speed import contexts, llama_bench, rates, schedule, targets
@@ -28,15 +30,15 @@ class _Opened:
 
 
 _METHOD = (
-    "All pairs are open at once and take turns, each round in another order. A rate is the median over the rounds, "
-    "its bounds are the 95 % bootstrap interval of that median; a ratio is taken within a round. End-to-end is a "
-    "prompt of {prefill} tokens and the {decode} tokens generated after it. The share of attention is the part of the "
-    "time per token that an empty cache does not have (difference to depth 0): reading K and V, attention above all."
+    "Contexts of all pairs stay open; each round measures them in a rotated order. A rate is the median over the "
+    "rounds with its 95 % bootstrap interval; a ratio is taken within a round. End-to-end is a prompt of {prefill} "
+    "tokens and the {decode} tokens generated after it. The share of attention is the part of the time per token that "
+    "depth 0 does not have: reading K and V, mostly in attention."
 )
 
 
 def run(session: Session) -> SpeedStage:
-    """Warm up, then depth by depth: fill all pairs, measure all pairs in turns."""
+    """Warm up, then fill and measure all pairs depth by depth."""
     settings = session.settings
     depths = schedule.usable_depths(settings, session.facts)
     n_ctx = padded(depths[-1] + settings.speed_prefill + settings.speed_decode)
@@ -78,7 +80,7 @@ def _close(session: Session, own: BenchContexts) -> None:
 
 
 def _places(opened: Sequence[BenchContexts]) -> list[tuple[BenchContexts, int]]:
-    """Every context; those of one pair side by side."""
+    """Return every context; those of one pair are adjacent."""
     found = [(lane, index) for lane in opened for index in range(len(lane.pairs))]
     order = list(opened[0].pairs)
     return sorted(found, key=lambda place: order.index(place[0].pairs[place[1]]))
@@ -110,7 +112,7 @@ def _run(session: Session, lane: BenchContexts, index: int, step: Step, tokens: 
     some = tokens[step.depth : end]
     reply = contexts.time(session, lane, index, step.depth, some, single=single)
     first = Sample(
-        str(lane.pairs[index]),
+        lane.pairs[index],
         step.depth,
         "decode" if single else "prefill",
         step.round,
@@ -128,7 +130,7 @@ def _run(session: Session, lane: BenchContexts, index: int, step: Step, tokens: 
 
 
 def _tokens(session: Session, count: int) -> list[int]:
-    """Tokens of the text in its order, from its beginning again where it is too short."""
+    """Return tokens of the text, repeated if it is too short."""
     found = session.tokenize(session.model("speed"), [corpus.hay().content])[0]
     return (found * (count // len(found) + 1))[:count]
 
@@ -136,7 +138,7 @@ def _tokens(session: Session, count: int) -> list[int]:
 def _by_llama_bench(
     session: Session, depths: Sequence[int], cpus: Sequence[int]
 ) -> tuple[tuple[SpeedRow, ...], tuple[str, ...]]:
-    """Its rows, or the reason why there are none."""
+    """Return the rows of llama-bench, or the reason why there are none."""
     settings = session.settings
     if not settings.speed_llama_bench:
         return (), ("llama-bench was not asked for (--full and `tqforge bench` do).",)
@@ -160,9 +162,9 @@ def _by_llama_bench(
                     cpus=cpus,
                 )
                 printed = llama_bench.run(argv, library=session.target.library, timeout=llama_bench.TIMEOUT)
-                taken += llama_bench.samples(printed, str(pair), number)
+                taken += llama_bench.samples(printed, pair, number)
                 meter.update(len({(sample.pair, sample.round) for sample in taken}), str(pair))
-    loud = rates.noise(rates.spread(taken), None)
+    loud = noise(rates.spread(taken))
     return rates.rows_of(taken), (f"llama-bench: {loud}",) if loud else ()
 
 
@@ -170,48 +172,26 @@ def _stage(
     session: Session, taken: Sequence[Sample], compared: tuple[SpeedRow, ...], opened: Sequence[BenchContexts]
 ) -> SpeedStage:
     settings = session.settings
-    width, share = rates.spread(taken), rates.cpu_share(taken, settings.threads)
-    noise = rates.noise(width, None if session.gpu_layers > 0 else share)
     own = [sample for sample in taken if not sample.build]
-    rows = rates.rows_of(own)
-    status, reason = verdict(rows, noise)
     cpus = ", ".join(map(str, opened[0].cpus))
     place = f"Threads stayed on CPUs {cpus}." if cpus else "This system pins no threads."
     method = _METHOD.format(prefill=settings.speed_prefill, decode=settings.speed_decode)
     return SpeedStage(
-        status=status,
-        reason=reason,
         threads=settings.threads,
-        rows=rows,
+        rows=rates.rows_of(own),
         llama_bench=compared,
-        beside=rates.rows_of(sample for sample in taken if sample.build),
-        beside_build=str(session.target.compare_with or ""),
+        compared=rates.rows_of(sample for sample in taken if sample.build),
+        compared_with=str(session.target.compare_with or ""),
         ratios=(*targets.against_stock(own), *targets.against_build(taken)),
-        noise=noise,
-        spread=width,
-        busy=share,
-        notes=(method, place, *((noise,) if noise else ()), *_beyond(session, own)),
+        spread=rates.spread(taken),
+        busy=None if session.gpu_layers > 0 else rates.cpu_share(taken, settings.threads),
+        notes=(method, place, *_beyond(session, own)),
     )
 
 
 def _beyond(session: Session, own: Sequence[Sample]) -> tuple[str, ...]:
-    """Where the text was longer than what the model was trained for."""
+    """Note where the text exceeds the trained context of the model."""
     trained, most = session.facts.trained_context, max((sample.depth for sample in own), default=0)
     if most + session.settings.speed_prefill <= trained:
         return ()
     return (f"At depth {most:,} the text is longer than the {trained:,} tokens the model was trained for: rates only.",)
-
-
-def verdict(rows: Sequence[SpeedRow], noise: str = "") -> tuple[Status, str]:
-    """Failed when a pair with tq3_0 seems to fall back to a slow path; stock pairs that do are named in their rows.
-
-    On a machine that was not quiet that is no more than a suspicion.
-    """
-    if not rows:
-        return Status.INCONCLUSIVE, "nothing was measured"
-    slow = [row for row in rows if row.note and rates.OURS in row.pair.split("/")]
-    if slow:
-        shown = ", ".join(f"{row.pair} ({row.phase} at {row.depth})" for row in slow)
-        what = f"over 2x slower than a neighbour, a fall-back is suspected: {shown}"
-        return (Status.INCONCLUSIVE, f"{what}. {noise}") if noise else (Status.FAILED, what)
-    return Status.PASSED, ""

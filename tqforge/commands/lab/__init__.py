@@ -1,0 +1,1 @@
+"""`tqforge lab`: codecs tried on real models."""

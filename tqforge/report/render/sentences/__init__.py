@@ -1,0 +1,1 @@
+"""Put the facts that the rules found into words."""
