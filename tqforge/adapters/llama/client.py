@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import cast
 
 from tqforge.adapters import proc
 from tqforge.adapters.llama import protocol
@@ -116,7 +115,7 @@ class Child:
             if message.error is not None:
                 raise protocol.to_error(message.error)
             if message.ok is not None:
-                return cast("Reply", protocol.read_reply(request, message.ok))
+                return protocol.read_reply(request, message.ok)
             if tick and message.done is not None:
                 tick(message.done)
 

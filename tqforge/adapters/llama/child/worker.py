@@ -50,7 +50,7 @@ class Worker:
             cache.Encode: self._encode,
             cache.Decode: self._decode,
             measure.Trace: self._trace,
-            measure.ReadEmulatorReport: self._read_emulator_report,
+            measure.WriteEmulatorReport: self._write_emulator_report,
             measure.OpenBench: self._open_bench,
             measure.RunBench: self._run_bench,
             measure.FillBench: self._fill_bench,
@@ -191,8 +191,9 @@ class Worker:
     def _trace(self, request: measure.Trace, tick: Tick) -> measure.Traced:
         return callback.trace(self.native, self.engine, request, tick)
 
-    def _read_emulator_report(self, request: measure.ReadEmulatorReport, _tick: Tick) -> measure.EmulatorReport:
-        return measure.EmulatorReport(report=extra_libraries.emulator_report(request.backend))
+    def _write_emulator_report(self, request: measure.WriteEmulatorReport, _tick: Tick) -> Done:
+        extra_libraries.write_emulator_report(request.backend)
+        return Done()
 
     def _open_bench(self, request: measure.OpenBench, tick: Tick) -> measure.BenchOpened:
         self._close_bench(measure.CloseBench(), tick)

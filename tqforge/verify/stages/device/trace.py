@@ -13,7 +13,7 @@ import numpy as np
 
 from tqforge.adapters import fs, proc
 from tqforge.adapters.llama import graphs
-from tqforge.adapters.llama.api.measure import ReadEmulatorReport, Trace
+from tqforge.adapters.llama.api.measure import Trace, WriteEmulatorReport
 from tqforge.adapters.llama.api.model import ALL_LAYERS, LoadModel
 from tqforge.adapters.llama.client import Child
 from tqforge.core import emulator
@@ -121,12 +121,21 @@ class Loaded:
         backend = self.device.library() if self.device and self.device.is_emulator else None
         if backend is None:
             return None, ""
-        report = self.child.ask(ReadEmulatorReport(backend=backend), timeout=_TIMEOUT).report
+        path = _report_file(self.session)
+        path.unlink(missing_ok=True)
+        self.child.ask(WriteEmulatorReport(backend=backend), timeout=_TIMEOUT)
+        report = emulator_report.read(path)
+        if not report:
+            raise LoadError("The Metal emulator wrote no report.", where=str(path))
         total = Counter({name: int(count) for name, count in report["dispatches"].items()})
         new = total - self._ran
         found = emulator_report.faults(report, self._known)
         self._ran, self._known = total, len(emulator_report.errors(report))
         return dict(new), found
+
+
+def _report_file(session: Session) -> Path:
+    return session.folder / "metal-emulator.json"
 
 
 @contextmanager
@@ -136,7 +145,7 @@ def load(session: Session, model: Path, device: Device | None, stage: str) -> It
     env: dict[str, str | None] = {**graphs.SWITCH}
     backend = None
     if device and (library := device.library()):
-        env |= {emulator.REPORT: str(session.folder / "metal-emulator.json"), emulator.QUIET: "1"}
+        env |= {emulator.REPORT: str(_report_file(session)), emulator.QUIET: "1"}
         backend = (library, NAME)
     log = session.folder / f"llama-{stage}-{where}.log"
     target = session.target
