@@ -1,3 +1,3 @@
-"""tqforge carries the tq3_0 KV-cache type on a pinned llama.cpp, builds it and proves what it does."""
+"""Maintain, build and verify a llama.cpp patch series that adds the TurboQuant tq3_0 KV-cache type."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""What every command receives: the workspace and the terminal."""
+"""The context of one invocation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tqforge.workspace import Workspace
 
 @dataclass(frozen=True)
 class Context:
-    """Passed downward; nothing reaches for globals."""
+    """Workspace, terminal and command line of one invocation."""
 
     workspace: Workspace
     out: Output

@@ -1,4 +1,4 @@
-"""Every error tqforge raises on purpose: one class, one exit code, one remedy.
+"""The errors of tqforge: one exit code per class, and a remedy per error.
 
 The table in the README is generated from this module.
 """
@@ -36,11 +36,11 @@ class ExitCode(IntEnum):
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: everything that winds up after Ctrl-C winds up after it too."""
+    """SIGTERM, which is handled like Ctrl-C."""
 
 
 class TqforgeError(Exception):
-    """What happened (`args[0]`), where (`where`), and what to do next (`remedy`)."""
+    """What happened (`what`), where (`where`), and what to do next (`remedy`)."""
 
     code: ExitCode = ExitCode.BUG
     default_remedy = ""
@@ -52,7 +52,7 @@ class TqforgeError(Exception):
         self.remedy = remedy or self.default_remedy
 
     def to_json(self) -> dict[str, str | int]:
-        """The error as the `error` object of `--json` output."""
+        """Return the `error` object of `--json` output."""
         return {
             "class": type(self).__name__,
             "code": int(self.code),
@@ -63,39 +63,39 @@ class TqforgeError(Exception):
 
 
 class UsageError(TqforgeError):
-    """The command line asks for something that does not exist."""
+    """The command line names something that does not exist or contradicts itself."""
 
     code = ExitCode.USAGE
     default_remedy = "See `tqforge --help`."
 
 
 class ConfigError(TqforgeError):
-    """A manifest, a lock or a series file is malformed or they disagree."""
+    """A manifest, a lock or a series file is malformed, or they contradict each other."""
 
     code = ExitCode.CONFIG
 
 
 class DownloadError(TqforgeError):
-    """Something could not be fetched."""
+    """A download failed."""
 
     code = ExitCode.DOWNLOAD
     default_remedy = "Check the network and your package-index settings, then run the command again."
 
 
 class IntegrityError(TqforgeError):
-    """What was fetched, or what lies in the workspace, is not what is pinned."""
+    """A download or a workspace file does not match its pin."""
 
     code = ExitCode.INTEGRITY
 
 
 class ArchiveError(TqforgeError):
-    """An archive is truncated, corrupt or hostile."""
+    """An archive is truncated, corrupt or unsafe to extract."""
 
     code = ExitCode.ARCHIVE
 
 
 class CheckoutError(TqforgeError):
-    """The checkout holds changes, or is not the tree it must be."""
+    """The checkout is dirty or at an unexpected tree."""
 
     code = ExitCode.CHECKOUT
 
@@ -107,14 +107,14 @@ class PatchError(TqforgeError):
 
 
 class LockedError(TqforgeError):
-    """Another tqforge works in the same workspace."""
+    """Another tqforge process is using this workspace."""
 
     code = ExitCode.LOCKED
     default_remedy = "Wait for it to finish, or choose another workspace with --workspace."
 
 
 class DiskFullError(TqforgeError):
-    """The disk is full. Nothing half-written is kept."""
+    """The disk is full. Incomplete files were removed."""
 
     code = ExitCode.DISK
     default_remedy = "Free some space, or choose a workspace on another disk with --workspace."
@@ -134,46 +134,46 @@ class BuildError(TqforgeError):
 
 
 class LoadError(TqforgeError):
-    """The built library does not load, or is not the one it should be."""
+    """The built library does not load, or lacks tq3_0."""
 
     code = ExitCode.LOAD
 
 
 class CrashError(TqforgeError):
-    """Native code died in a child process."""
+    """Native code crashed in a child process."""
 
     code = ExitCode.CRASH
 
     def __init__(self, what: str, *, signal: str = "", where: str = "", remedy: str = "") -> None:
-        """`signal` is the name of the signal that ended the process, empty when none did."""
+        """`signal` is the name of the signal that killed the process, or empty."""
         super().__init__(what, where=where, remedy=remedy)
         self.signal = signal
 
 
 class PlatformError(TqforgeError):
-    """This machine cannot do what was asked."""
+    """This machine cannot do what was asked for."""
 
     code = ExitCode.PLATFORM
 
 
 class ModelError(TqforgeError):
-    """The model file is missing, truncated, not a GGUF or of an unsupported kind."""
+    """The model file is missing, truncated, not a GGUF, or of an unsupported kind."""
 
     code = ExitCode.MODEL
 
 
 class CacheTypeError(TqforgeError):
-    """A cache type is unknown, or does not fit the model."""
+    """A cache type is unknown or does not fit the model."""
 
     code = ExitCode.CACHE_TYPE
 
 
 class ContextLengthError(TqforgeError):
-    """A prompt, a needle or a context is longer than what holds it."""
+    """A prompt does not fit the context, or the context does not fit the model."""
 
     code = ExitCode.CONTEXT
 
 
 def error_classes() -> list[type[TqforgeError]]:
-    """All error classes in the order of their exit codes."""
+    """Return all error classes in the order of their exit codes."""
     return sorted(TqforgeError.__subclasses__(), key=lambda cls: int(cls.code))

@@ -1,4 +1,4 @@
-"""The data that travels with tqforge: patches, pins, licences, the Metal emulator."""
+"""The data files of tqforge: patches, pins, licences, the Metal emulator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tqforge.errors import ConfigError
 
 @cache
 def data_root() -> Path:
-    """The folder that holds `patches`, `third_party` and `metal`: inside an installed wheel, or the checkout."""
+    """Return the folder of `patches`, `third_party` and `metal`: in the installed package, or in the checkout."""
     package = Path(__file__).resolve().parent
     for root in (package / "_data", package.parent):
         if (root / "third_party" / "bases.toml").is_file():
@@ -21,7 +21,7 @@ def data_root() -> Path:
 
 
 def patches_dir(base: str) -> Path:
-    """The folder of the series of a base."""
+    """Return the folder of the series of a base."""
     return data_root() / "patches" / base
 
 

@@ -1,7 +1,7 @@
-"""Where tqforge keeps downloads, checkouts, builds, models and runs. The user's own folders are never written to.
+"""The folder for downloads, checkouts, builds, models and runs.
 
 downloads/<sha256>/<file>    verified archives and wheels
-models/<sha256>/<file>       GGUF files taken from verified wheels
+models/<sha256>/<file>       verified GGUF files
 bindings/<base>/llama_cpp    the Python bindings that belong to a base
 git/<base>/                  one repository per base: the imported base and the series as commits
 builds/<base>/<preset>/      build tree, build log and stamp
@@ -32,7 +32,7 @@ class Workspace:
 
     @classmethod
     def locate(cls, chosen: Path | None = None) -> Workspace:
-        """`--workspace`, else `TQFORGE_HOME`, else the user's cache folder."""
+        """Return the workspace of `--workspace`, else `TQFORGE_HOME`, else the user's cache folder."""
         if chosen is None:
             named = os.environ.get(ENV_HOME)
             chosen = Path(named) if named else Path(platformdirs.user_cache_dir("tqforge", appauthor=False))
@@ -61,6 +61,6 @@ class Workspace:
 
     @contextmanager
     def lock(self, purpose: str) -> Iterator[None]:
-        """Hold the workspace for writing; a second tqforge is refused at once, never blocked."""
+        """Hold the workspace for writing. Raises LockedError at once when another tqforge holds it."""
         with fs.locked(self.root / "lock", purpose):
             yield

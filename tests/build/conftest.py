@@ -15,10 +15,10 @@ from native_library import Native
 from tqforge.adapters.llama.api.model import LoadModel
 from tqforge.adapters.llama.client import Child
 from tqforge.base.models import fetch_model_file
-from tqforge.base.pins import load_models
+from tqforge.base.pins import load_base, load_models
+from tqforge.build import builder
 from tqforge.build.builder import Built
 from tqforge.build.cmake_plan import Options
-from tqforge.commands import build as build_command
 from tqforge.context import Context
 from tqforge.errors import DownloadError
 from tqforge.series import series
@@ -57,7 +57,9 @@ def real(compiler: None, real_context: Context) -> Built:
     with real_context.workspace.lock("the tests"):
         try:
             options = Options(targets=("llama",))
-            return build_command.ensure(real_context, base="upstream", source=source(), options=options)[0]
+            return builder.ensure(
+                real_context.workspace, real_context.out, load_base("upstream"), origin=source(), options=options
+            )[0]
         except DownloadError as error:
             pytest.skip(f"deferred: {error.what}")
 
@@ -74,7 +76,7 @@ def native(request: pytest.FixtureRequest) -> Native:
     default, pins = load_models()
     with ctx.workspace.lock("the tests"):
         try:
-            model = fetch_model_file(ctx.workspace, pins[default], ctx.out)
+            model = fetch_model_file(ctx.workspace, ctx.out, pins[default])
         except DownloadError as error:
             pytest.skip(f"deferred: {error.what}")
     return Native(built.bin, ctx.workspace.bindings("upstream"), model)

@@ -21,6 +21,7 @@ from tqforge.context import Context
 from tqforge.core.pair import Pair
 from tqforge.errors import LoadError
 from tqforge.verify import settings
+from tqforge.verify.request import Request
 from tqforge.workspace import Workspace
 
 TEXT = [3 + i % 900 for i in range(96)]
@@ -74,12 +75,12 @@ def test_a_cache_grows_from_what_it_holds(bench: Child) -> None:
     assert seconds(bench, 0, TEXT[64:66]) > 0
 
 
-def run(native: Native, tmp_path: Path, beside: Path) -> dict[str, Any]:
-    where = verify.Where(
+def run(native: Native, tmp_path: Path, second_build: Path) -> dict[str, Any]:
+    request = Request(
         models=(str(native.model),), library=native.library, bindings=native.bindings, out=tmp_path / "out",
-        beside=beside,
+        compare_with=second_build,
     )  # fmt: skip
-    verify.run(Context(workspace=Workspace(tmp_path / "ws"), out=Output(quiet=True)), SMALL, where)
+    verify.run(Context(workspace=Workspace(tmp_path / "ws"), out=Output(quiet=True)), SMALL, request)
     report: dict[str, Any] = json.loads((tmp_path / "out/report.json").read_text())
     (stage,) = report["stages"]
     return dict(stage)
@@ -100,7 +101,7 @@ def test_a_build_beside_a_copy_of_itself(native: Native, tmp_path: Path) -> None
     assert {(one["phase"], one["depth"]) for one in twin} == {
         (phase, depth) for phase in ("prefill", "decode", "end-to-end") for depth in (0, 64)
     }
-    assert not (tmp_path / "out/fills").exists()
+    assert not list((tmp_path / "out").glob("snapshots-*"))
 
 
 def test_a_library_that_brings_parts_of_another_build_is_refused(native: Native, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from narrow import context, source
 
 from tqforge.adapters import proc, toolchain
-from tqforge.adapters.cmake import Tree
+from tqforge.adapters.cmake import BuildTree
 from tqforge.adapters.git import Repository
 from tqforge.base.pins import load_base
 from tqforge.base.source import ensure_base
@@ -40,7 +40,7 @@ def packs(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folders = [tmp_path_factory.mktemp("pack") / name for name in ("one", "two")]
     try:
         with ctx.workspace.lock("the tests"):
-            ensure_base(ctx, load_base(), source())
+            ensure_base(ctx.workspace, ctx.out, load_base(), source())
     except DownloadError as error:
         pytest.skip(f"deferred: {error.what}")
     for folder in folders:
@@ -55,7 +55,7 @@ def test_the_pack_made_twice_is_the_same(packs: list[Path]) -> None:
 
 
 @pytest.fixture(scope="module")
-def part(compiler: None, cache: Path, packs: list[Path]) -> Tree:
+def part(compiler: None, cache: Path, packs: list[Path]) -> BuildTree:
     """The bare base with the CPU part on it, compiled; laid out like a workspace, for the sake of ccache."""
     ctx = context(cache / "pr-pack")
     base = load_base()
@@ -66,18 +66,21 @@ def part(compiler: None, cache: Path, packs: list[Path]) -> Tree:
         shutil.rmtree(work.path)
     theirs.git("worktree", "prune", "--expire=now")
     with ctx.workspace.lock("the tests"):
-        _, commit = ensure_base(ctx, base, source())
+        _, commit = ensure_base(ctx.workspace, ctx.out, base, source())
         theirs.git("worktree", "add", "--quiet", "--detach", "--force", work.path, commit)
     work.git(*AM, "--no-3way", "--", *sorted((packs[0] / "parts/cpu").iterdir()))
     assert f"Part cpu: tree {work.tree('HEAD')}" in (packs[0] / "FACTS.md").read_text()
     tools = toolchain.tools()
     options = Options(native=False, metal=False, ccache=tools.ccache.path if tools.ccache else None)
     plan = cmake_plan.make(toolchain.host(), options, Version(tree="0" * 12))
-    tree = Tree(
+    tree = BuildTree(
         source=work.path,
         folder=folder / "builds" / base.name / "cpu",
         tools=tools,
-        environment={**builder.environment(ctx), "CCACHE_NODIRECT": "1"},  # test-tq3_0 asks with __has_include
+        environment={
+            **builder.environment(ctx.workspace),
+            "CCACHE_NODIRECT": "1",
+        },  # test-tq3_0 asks with __has_include
     )
     tree.configure([*plan.arguments, *plan.launchers], fresh=False)
     tree.build(["llama", "llama-bench", *PROGRAMS], plan.jobs, lambda line: None)
@@ -86,7 +89,7 @@ def part(compiler: None, cache: Path, packs: list[Path]) -> Tree:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("argv", RUNS, ids=" ".join)
-def test_the_cpu_part_passes_upstreams_tests(part: Tree, argv: tuple[str, ...]) -> None:
+def test_the_cpu_part_passes_upstreams_tests(part: BuildTree, argv: tuple[str, ...]) -> None:
     done = proc.run([part.folder / "bin" / argv[0], *argv[1:]], check=False, timeout=1200)
     text = done.stdout + done.stderr
     assert done.ok, text[-3000:]

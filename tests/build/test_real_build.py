@@ -16,11 +16,11 @@ import narrow
 import pytest
 from narrow import context, source
 
+from tqforge.base.models import fetch_default
 from tqforge.base.pins import load_base
 from tqforge.build import builder, smoke_test, wheel
 from tqforge.build.builder import Built
 from tqforge.build.cmake_plan import Options
-from tqforge.commands import build as build_command
 from tqforge.context import Context
 from tqforge.core.cache_types import TQ3_0
 from tqforge.errors import DownloadError, LoadError
@@ -32,7 +32,7 @@ NARROW = Options(targets=("llama",))
 
 def test_the_patched_library_decodes_with_a_tq3_0_cache(real: Built) -> None:
     load = real.load
-    if load.status == "deferred":
+    if load.status == "skipped":
         pytest.skip(f"deferred: {load.reason}")
     assert load.pair == "tq3_0/tq3_0"
     assert load.tokens >= 10
@@ -73,9 +73,9 @@ def test_a_second_build_says_why_nothing_is_done_within_a_second_and_a_half(real
 
 
 def test_test_programs_are_built_on_demand(real: Built, real_context: Context) -> None:
-    builder.ensure_targets(real_context, real, ("test-quantize-fns",))
+    builder.ensure_targets(real_context.workspace, real_context.out, real, ("test-quantize-fns",))
     assert os.access(real.bin / "test-quantize-fns", os.X_OK)
-    assert builder.find(real_context, "upstream").stamp == real.stamp
+    assert builder.find(real_context.workspace, "upstream").stamp == real.stamp
 
 
 def test_a_library_without_the_patches_is_found_out(cache: Path, real: Built, tmp_path: Path) -> None:
@@ -84,9 +84,11 @@ def test_a_library_without_the_patches_is_found_out(cache: Path, real: Built, tm
     paths.mkdir()
     (paths / "series").write_text("# no patches\n")
     ctx = context(cache / "bare")
-    prepared = checkout.prepare(ctx, load_base(), source=source(), paths=SeriesPaths.of("upstream", paths))
+    prepared = checkout.prepare(
+        ctx.workspace, ctx.out, load_base(), source=source(), paths=SeriesPaths.of("upstream", paths)
+    )
     with pytest.raises(LoadError, match=f"no type '{TQ3_0}'") as caught:
-        builder.build(ctx, prepared, NARROW, lambda: pytest.fail("the model was asked for"))
+        builder.build(ctx.workspace, ctx.out, prepared, NARROW, lambda: pytest.fail("the model was asked for"))
     assert "q4_0" in caught.value.remedy
 
 
@@ -102,21 +104,28 @@ def test_offline_without_the_model_is_deferred_and_says_so(real: Built, real_con
         threads=1,
     )
     load = smoke_test.run(request, offline, real_context.out)
-    assert load.status == "deferred"
+    assert load.status == "skipped"
     assert "no network" in load.reason
     assert "tq3_0" in load.types
 
 
 def test_find_gives_what_was_built(real: Built, real_context: Context) -> None:
-    assert builder.find(real_context, "upstream").stamp == real.stamp
+    assert builder.find(real_context.workspace, "upstream").stamp == real.stamp
     with pytest.raises(LoadError, match="no finished build"):
-        builder.find(real_context, "elsewhere")
+        builder.find(real_context.workspace, "elsewhere")
 
 
 def test_the_wheel_holds_the_checked_library_and_decodes_out_of_it(
     real: Built, real_context: Context, tmp_path: Path
 ) -> None:
-    made = wheel.make(real_context, load_base(), real, tmp_path / "out", build_command.load_model(real_context))
+    made = wheel.make(
+        real_context.workspace,
+        real_context.out,
+        load_base(),
+        real,
+        out=tmp_path / "out",
+        model=lambda: fetch_default(real_context.workspace, real_context.out),
+    )
     assert made.version == f"0.3.36+tq.{real.stamp.tree[:8]}"
     assert made.path.name.startswith(f"llama_cpp_python-{made.version}-py3-none-")
     assert "tq3_0" in made.load.types

@@ -28,7 +28,9 @@ from tqforge.context import Context
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import CacheTypeError, ContextLengthError, CrashError
 from tqforge.verify import registry, settings
+from tqforge.verify import request as requests
 from tqforge.verify.registry import BY_NAME
+from tqforge.verify.request import Request
 from tqforge.verify.run import judged
 from tqforge.verify.session import Session
 from tqforge.verify.settings import N_BATCH
@@ -46,16 +48,16 @@ SMALL = replace(
 
 def run(native: Native, tmp_path: Path, chosen: settings.Settings) -> tuple[int, dict[str, Any]]:
     out = tmp_path / "out"
-    where = verify.Where(models=(str(native.model),), library=native.library, bindings=native.bindings, out=out)
+    request = Request(models=(str(native.model),), library=native.library, bindings=native.bindings, out=out)
     ctx = Context(workspace=Workspace(tmp_path / "ws"), out=Output(quiet=True), argv=("verify",))
-    code = verify.run(ctx, chosen, where)
+    code = verify.run(ctx, chosen, request)
     return code, json.loads((out / "report.json").read_text())
 
 
 @pytest.fixture
 def session(native: Native, tmp_path: Path) -> Any:
-    where = verify.Where(library=native.library, bindings=native.bindings)
-    target = verify._target(Context(workspace=Workspace(tmp_path), out=Output(quiet=True)), where)
+    request = Request(library=native.library, bindings=native.bindings)
+    target = requests.target(Workspace(tmp_path), Output(quiet=True), request)
     facts = gguf_io.read(native.model)
     made = Session(out=Output(quiet=True), target=target, settings=SMALL, facts=facts, folder=tmp_path)
     yield made

@@ -35,7 +35,7 @@ def tree(tools: Tools) -> Path:
     source = os.environ.get("TQFORGE_TEST_SOURCE", "archive")
     with ctx.workspace.lock("the tests"):
         try:
-            return checkout.prepare(ctx, load_base("upstream"), source=source).path
+            return checkout.prepare(ctx.workspace, ctx.out, load_base("upstream"), source=source).path
         except DownloadError as error:
             pytest.skip(f"{error.what}")
 

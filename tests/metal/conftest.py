@@ -11,10 +11,10 @@ from emulator_tools import Emulator, Tree, build_emulator, cache
 
 from tqforge.adapters import toolchain
 from tqforge.adapters.console import Output
+from tqforge.base.pins import load_base
 from tqforge.build import builder
 from tqforge.build.builder import Built
 from tqforge.build.cmake_plan import Options
-from tqforge.commands import build as build_command
 from tqforge.context import Context
 from tqforge.core import emulator as names
 from tqforge.errors import DownloadError
@@ -47,9 +47,9 @@ def built(compiler: str) -> tuple[Context, Built]:
     source = os.environ.get("TQFORGE_TEST_SOURCE", "archive")
     with ctx.workspace.lock("the tests"):
         try:
-            return ctx, build_command.ensure(ctx, base="upstream", source=source, options=Options(targets=("llama",)))[
-                0
-            ]
+            return ctx, builder.ensure(
+                ctx.workspace, ctx.out, load_base("upstream"), origin=source, options=Options(targets=("llama",))
+            )[0]
         except DownloadError as error:
             pytest.skip(f"{error.what}")
 
@@ -81,7 +81,7 @@ def program(request: pytest.FixtureRequest, named_tree: Tree | None) -> Callable
             return named_tree.libraries / name
         ctx, done = request.getfixturevalue("built")
         with ctx.workspace.lock("the tests"):
-            builder.ensure_targets(ctx, done, [name])
+            builder.ensure_targets(ctx.workspace, ctx.out, done, [name])
         return Path(done.bin / name)
 
     return find

@@ -239,4 +239,4 @@ def test_kill_9_at_any_moment_is_repaired(toy: Toy) -> None:
 def test_bindings_come_from_the_archive(toy: Toy) -> None:
     context = toy.context()
     run(toy)
-    assert (ensure_bindings(context, toy.base) / "llama_cpp/__init__.py").is_file()
+    assert (ensure_bindings(context.workspace, context.out, toy.base) / "llama_cpp/__init__.py").is_file()

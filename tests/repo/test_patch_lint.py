@@ -34,7 +34,8 @@ def reasons(toy: Toy) -> set[str]:
 
 
 def test_the_rules_see_the_base_and_the_patched_tree(toy: Toy) -> None:
-    source.ensure_base(toy.context(), toy.base, str(toy.archive))
+    ctx = toy.context()
+    source.ensure_base(ctx.workspace, ctx.out, toy.base, str(toy.archive))
     found = load(toy)
     assert found.before
     assert found.after
@@ -47,9 +48,9 @@ def test_the_rules_see_the_base_and_the_patched_tree(toy: Toy) -> None:
 
 def test_imported_snapshots_are_there_under_their_label(toy: Toy) -> None:
     context = toy.context()
-    repository, _ = source.ensure_base(context, toy.base, str(toy.archive))
+    repository, _ = source.ensure_base(context.workspace, context.out, toy.base, str(toy.archive))
     newer = toy.variant("newer", {"src/quants.c": "int newer;\n"})
-    label = snapshots.import_snapshot(context, repository, toy.base, str(newer)).label
+    label = snapshots.import_snapshot(context.workspace, context.out, repository, toy.base, str(newer)).label
     assert load(toy).snapshots[label].read("src/quants.c") == "int newer;\n"
 
 
@@ -71,7 +72,8 @@ def test_without_the_base_the_rules_about_trees_are_skipped(toy: Toy, monkeypatc
 
 
 def test_a_series_that_does_not_apply_is_said(toy: Toy) -> None:
-    source.ensure_base(toy.context(), toy.base, str(toy.archive))
+    ctx = toy.context()
+    source.ensure_base(ctx.workspace, ctx.out, toy.base, str(toy.archive))
     path = toy.paths.folder / "ggml-one.patch"
     path.write_text(path.read_text().replace(" int line_9;", " int line_nine;"))
     assert reasons(toy) == {

@@ -14,6 +14,7 @@ from tqforge.commands import pr
 from tqforge.errors import ConfigError, PatchError
 from tqforge.proof.record import GuardProof, ProofRecord, ProvenBase
 from tqforge.proof.results import GuardResult, GuardStatus
+from tqforge.series import lint
 
 GUIDE = "# Contributors\n\nCreate separate PRs for each feature\nor fix. Nothing else.\n"
 TEMPLATE = "## Overview\n\n<!-- Describe -->\n\n- AI usage disclosure:\n"
@@ -33,7 +34,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     toy.add_patch("ggml-one", {"src/quants.c": ("int line_10;\n", "int line_10;\nint added;\n")})
     toy.add_patch("metal-one", {"ggml/src/ggml-metal/k.metal": ("kernel b;\n", "kernel b;\nkernel new;\n")})
     toy.add_patch("tests-one", {"tests/test-backend-ops.cpp": ("case b;\n", "case b;\ncase new;\n")})
-    ensure_base(toy.context(), toy.base, str(toy.archive))
+    ensure_base(toy.context().workspace, toy.context().out, toy.base, str(toy.archive))
     return toy
 
 
@@ -53,7 +54,7 @@ def record(tree: str, detail: str = "") -> ProofRecord:
 
 
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pr.lint, "check", lambda subject: ([], []))
+    monkeypatch.setattr(lint, "check", lambda subject: ([], []))
 
 
 def test_lint_findings_refuse_the_pack(toy: Toy) -> None:

@@ -59,7 +59,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toy:
     monkeypatch.setattr(schedule, "PREFIX_TARGETS", ("test-toy",))
     monkeypatch.setattr(schedule, "PREFIX_TEST", Guard("test-toy", ("base",)))
     add(toy, "plus", "return a - b", "return a + b")
-    ensure_base(toy.context(), toy.base, str(toy.archive))
+    ensure_base(toy.context().workspace, toy.context().out, toy.base, str(toy.archive))
     return toy
 
 

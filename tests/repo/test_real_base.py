@@ -31,9 +31,9 @@ def archive() -> Path:
     context = Context(workspace=Workspace(Path(cache) / "archives"), out=Output(quiet=True))
     with context.workspace.lock("the tests"):
         try:
-            return source.obtain_archive(context, load_base().archive)
+            return source.obtain_archive(context.workspace, context.out, load_base().archive)
         except DownloadError as error:
-            pytest.skip(f"deferred: {error.what}")
+            pytest.skip(error.what)
 
 
 def context(folder: Path) -> Context:
@@ -44,15 +44,15 @@ def context(folder: Path) -> Context:
 def imported(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Context:
     """A workspace with the base and nothing else."""
     ctx = context(tmp_path_factory.mktemp("real"))
-    source.ensure_base(ctx, load_base(), str(archive))
+    source.ensure_base(ctx.workspace, ctx.out, load_base(), str(archive))
     return ctx
 
 
 def test_the_series_applies_in_seconds_and_a_second_time_at_once(imported: Context) -> None:
     start = time.monotonic()
-    first = prepare(imported, load_base())  # checks the lock of every patch
+    first = prepare(imported.workspace, imported.out, load_base())  # checks the lock of every patch
     applied = time.monotonic()
-    second = prepare(imported, load_base())
+    second = prepare(imported.workspace, imported.out, load_base())
     again = time.monotonic()
     assert first.patches
     assert second == replace(first, reused=True)
@@ -63,12 +63,12 @@ def test_the_series_applies_in_seconds_and_a_second_time_at_once(imported: Conte
 def test_git_under_a_hostile_configuration_gives_the_same_commits(
     imported: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = prepare(imported, load_base())
+    one = prepare(imported.workspace, imported.out, load_base())
     local = replace(load_base(), commit=one.base_commit, repository=one.path.as_uri())
     git(one.path, "update-ref", "refs/heads/upstream", one.base_commit)
     source.set_base(Repository(one.path), local)
-    again = prepare(imported, local)
+    again = prepare(imported.workspace, imported.out, local)
     make_hostile(tmp_path / "home", monkeypatch)
-    two = prepare(context(tmp_path / "git"), local, source="git")
+    two = prepare(context(tmp_path / "git").workspace, context(tmp_path / "git").out, local, source="git")
     assert (two.base_commit, two.head, two.tree) == (again.base_commit, again.head, one.tree)
     assert two.patches == again.patches

@@ -93,7 +93,7 @@ def portable(tree: Tree) -> Path:
     tools = toolchain.tools()
     options = Options(native=False, ccache=tools.ccache.path if tools.ccache else None)
     plan = cmake_plan.make(toolchain.host(), options, cmake_plan.Version(tree="0" * 12))
-    made = cmake.Tree(
+    made = cmake.BuildTree(
         source=tree.root,
         folder=cache() / f"portable-{hashlib.sha256(str(tree.root).encode()).hexdigest()[:12]}",
         tools=tools,

@@ -43,7 +43,7 @@ def make(folder: Path, text: str = GOOD, name: str = "ggml-thing") -> Subject:
     (paths.folder / "series").write_text(f"{name}.patch\n")
     loaded = series.load(paths.folder)
     entries = tuple(LockedPatch(name=p.name, sha256=p.sha256, patch_id=ID, tree=ID) for p in loaded.patches)
-    table = lock.Lock(schema=1, bases={"toy": LockedBase(tree=ID, final=ID, patches=entries)})
+    table = lock.Lock.model_validate({"schema": 1, "bases": {"toy": LockedBase(tree=ID, final=ID, patches=entries)}})
     paths.lock.write_text(lock.render(table))
     settings = load_settings(resources.third_party() / "lint.toml")
     return Subject(paths=paths, base="toy", series=loaded, settings=settings)

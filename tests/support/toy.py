@@ -211,8 +211,10 @@ class Toy:
         self.add_patch("three", {"src/quants.c": ("int added_one;\n", "int added_one;\nint added_three;\n")})
 
 
-def run(toy: Toy, source: str = "", name: str = "workspace", **options: object) -> Checkout:
+def run(toy: Toy, source: str = "", name: str = "workspace", **options: bool) -> Checkout:
     """Prepare the checkout of the toy in one of its workspaces."""
     context = toy.context(name)
     with context.workspace.lock("test"):
-        return prepare(context, toy.base, source=source or str(toy.archive), paths=toy.paths, **options)  # type: ignore[arg-type]
+        return prepare(
+            context.workspace, context.out, toy.base, source=source or str(toy.archive), paths=toy.paths, **options
+        )

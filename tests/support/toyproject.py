@@ -58,7 +58,14 @@ def context(workspace: Path) -> Context:
 def build(workspace: Path, folder: Path, options: Options | None = None, tree: str = "a" * 40) -> Built:
     """Build the toy; its load check is taken as passed."""
     (workspace / "bindings" / "upstream" / "llama_cpp").mkdir(parents=True, exist_ok=True)
-    return builder.build(context(workspace), prepared(folder, tree), options or Options(), lambda: Path("no-model"))
+    made = context(workspace)
+    chosen = options or Options()
+    return builder.build(made.workspace, made.out, prepared(folder, tree), chosen, lambda: Path("no-model"))
+
+
+def ensure_targets(workspace: Path, built: Built, targets: tuple[str, ...]) -> None:
+    made = context(workspace)
+    builder.ensure_targets(made.workspace, made.out, built, targets)
 
 
 if __name__ == "__main__":

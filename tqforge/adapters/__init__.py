@@ -1,1 +1,1 @@
-"""The doors to the outside: processes, git, http, files, terminals, native libraries."""
+"""Everything outside: processes, git, HTTP, files, the terminal, native libraries."""

@@ -1,4 +1,4 @@
-"""Take the wanted members out of an archive that was checked by its sha256, and still trust none of its paths."""
+"""Extract the wanted members of an archive. Its sha256 was checked before, and its paths are checked all the same."""
 
 from __future__ import annotations
 
@@ -8,62 +8,47 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path, PurePosixPath
-from typing import IO
 
 from tqforge.adapters import fs
 from tqforge.errors import ArchiveError
 
-_REMEDY = "Nothing was kept. Remove the file and fetch it again from a source you trust."
+_REMEDY = "Nothing was kept. Remove the file and get it again from a source you trust."
 _TRUNCATED = (EOFError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
 
 
-def _refuse(archive: Path, name: str, why: str) -> ArchiveError:
-    return ArchiveError(f"The archive is refused: {why}: {name!r}.", where=str(archive), remedy=_REMEDY)
+def _refuse(archive: Path, why: object) -> ArchiveError:
+    return ArchiveError(f"The archive is refused: {why}.", where=str(archive), remedy=_REMEDY)
 
 
 def _broken(archive: Path, error: Exception) -> ArchiveError:
     return ArchiveError(f"The archive is truncated or corrupt: {error}", where=str(archive), remedy=_REMEDY)
 
 
-def checked_path(archive: Path, name: str) -> PurePosixPath:
-    """The member's path, relative and without steps upward. Raises ArchiveError."""
-    path = PurePosixPath(name)
-    if not name or "\0" in name or "\\" in name:
-        raise _refuse(archive, name, "a name that is not portable")
-    if path.is_absolute():
-        raise _refuse(archive, name, "an absolute path")
-    if ".." in path.parts:
-        raise _refuse(archive, name, "a path that leaves the target")
-    return path
+class _Filter:
+    """Python's data filter below the archive's top folder, and stricter: nothing twice, through a link or renamed."""
 
+    def __init__(self, root: Path) -> None:
+        self._root = str(root.resolve())
+        self._files: set[PurePosixPath] = set()
+        self._links: set[PurePosixPath] = set()
 
-def _checked_link(archive: Path, member: tarfile.TarInfo, path: PurePosixPath) -> None:
-    """A symbolic link must point inside the archive's own top folder."""
-    target = PurePosixPath(member.linkname)
-    if target.is_absolute():
-        raise _refuse(archive, member.name, "a link to an absolute path")
-    depth = len(path.parent.parts) - 1  # below the top folder
-    for part in target.parts:
-        depth += -1 if part == ".." else 1
-        if depth < 0:
-            raise _refuse(archive, member.name, "a link that leaves the target")
-
-
-def _checked_kind(archive: Path, member: tarfile.TarInfo, path: PurePosixPath) -> None:
-    if member.issym():
-        _checked_link(archive, member, path)
-    elif member.islnk():
-        raise _refuse(archive, member.name, "a hard link")
-    elif not (member.isreg() or member.isdir()):
-        raise _refuse(archive, member.name, "a device, fifo or other special member")
-
-
-def _destination(path: PurePosixPath, wanted: Mapping[str, Path]) -> tuple[Path, PurePosixPath] | None:
-    """Where a member (without the archive's top folder) goes: the target folder and the path inside it."""
-    for prefix, target in wanted.items():
-        if path.is_relative_to(prefix):
-            return target, path.relative_to(prefix)
-    return None
+    def check(self, member: tarfile.TarInfo) -> PurePosixPath:
+        """Return the member's path below the top folder. Raises tarfile.FilterError, or ValueError with the reason."""
+        if member.name.startswith("/") or "\\" in member.name or ".." in member.name.split("/"):
+            raise ValueError(f"{member.name!r} is not a plain relative path")  # the data filter would change some
+        if member.islnk():
+            raise ValueError(f"{member.name!r} is a hard link")
+        path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
+        tarfile.data_filter(member.replace(name=str(path)), self._root)
+        if not self._links.isdisjoint(path.parents):
+            raise ValueError(f"{member.name!r} goes through a link")
+        if path in self._files:
+            raise ValueError(f"{member.name!r} is in it twice")
+        if not member.isdir():
+            self._files.add(path)
+        if member.issym():
+            self._links.add(path)
+        return path
 
 
 def extract_tar(
@@ -77,55 +62,32 @@ def extract_tar(
 
     Every member is checked, also those that are not wanted; one hostile member refuses the archive. `skip` names
     paths inside a wanted folder that are left out. Returns the number of files per wanted folder.
-    Raises ArchiveError; the caller extracts into a folder that is thrown away then.
+    Raises ArchiveError; the caller extracts into a folder that is removed then.
     """
     counts = dict.fromkeys(wanted, 0)
-    seen: set[PurePosixPath] = set()
-    links: set[PurePosixPath] = set()
+    first = next(iter(wanted.values()))
+    allowed = _Filter(first)
     try:
-        with fs.disk_errors(next(iter(wanted.values()))), tarfile.open(archive, "r:gz") as tar:
+        with fs.disk_errors(first), tarfile.open(archive, "r:gz") as tar:
             for member in tar:
-                path = checked_path(archive, member.name)
+                path = allowed.check(member)
                 if progress:
                     progress(member.offset)
-                if not member.isdir():
-                    if path in seen:
-                        raise _refuse(archive, member.name, "a member that is there twice")
-                    seen.add(path)
-                _checked_kind(archive, member, path)
-                if not links.isdisjoint(path.parents):
-                    raise _refuse(archive, member.name, "a path through a link")
-                if member.issym():
-                    links.add(path)
-                if member.isdir() or not (found := _destination(PurePosixPath(*path.parts[1:]), wanted)):
+                prefix = next((name for name in wanted if path.is_relative_to(name)), None)
+                if prefix is None or member.isdir() or str(path.relative_to(prefix)) in skip:
                     continue
-                target, inside = found
-                if str(inside) not in skip:
-                    _write_member(tar, member, target / inside)
-                    counts[_key(wanted, target)] += 1
-            _read_to_the_end(tar)
+                _write_member(tar, member, wanted[prefix] / path.relative_to(prefix))
+                counts[prefix] += 1
+            while tar.fileobj and tar.fileobj.read(1 << 20):  # the checksum is behind the last member
+                pass
+    except (tarfile.FilterError, FileExistsError, ValueError) as error:
+        raise _refuse(archive, error) from error
     except _TRUNCATED as error:
         raise _broken(archive, error) from error
-    except FileExistsError as error:
-        raise _refuse(archive, str(error.filename), "a member that is there twice") from error
-    _all_present(archive, counts)
-    return counts
-
-
-def _read_to_the_end(tar: tarfile.TarFile) -> None:
-    """The checksum of the compressed stream stands behind the last member."""
-    while tar.fileobj and tar.fileobj.read(1 << 20):
-        pass
-
-
-def _key(wanted: Mapping[str, Path], target: Path) -> str:
-    return next(prefix for prefix, folder in wanted.items() if folder == target)
-
-
-def _all_present(archive: Path, counts: Mapping[str, int]) -> None:
     for prefix, count in counts.items():
         if not count:
             raise ArchiveError(f"The archive holds no folder '{prefix}'.", where=str(archive), remedy=_REMEDY)
+    return counts
 
 
 def _write_member(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
@@ -134,26 +96,24 @@ def _write_member(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -
         target.symlink_to(member.linkname)
         return
     stream = tar.extractfile(member)
-    assert stream is not None  # a regular member, checked before
+    assert stream is not None  # a regular file
     with stream, target.open("xb") as out:
-        _copy(stream, out)
+        shutil.copyfileobj(stream, out, 1 << 20)
     target.chmod(0o755 if member.mode & 0o100 else 0o644)
 
 
-def _copy(source: IO[bytes], out: IO[bytes]) -> None:
-    shutil.copyfileobj(source, out, 1 << 20)
-
-
-def extract_zip_member(archive: Path, filename: str, target: Path) -> None:
-    """Write the one member of a zip archive (a wheel) whose file name is `filename`. Raises ArchiveError."""
+def append_zip_member(archive: Path, filename: str, target: Path) -> None:
+    """Append the one member of a zip archive (a wheel) whose file name is `filename` to a file. Raises ArchiveError."""
     try:
         with zipfile.ZipFile(archive) as bundle:
-            found = [item for item in bundle.infolist() if checked_path(archive, item.filename).name == filename]
+            found = [name for name in bundle.namelist() if PurePosixPath(name).name == filename]
             if len(found) != 1:
                 raise ArchiveError(
-                    f"The wheel holds '{filename}' {len(found)} times, not once.", where=str(archive), remedy=_REMEDY
+                    f"The wheel holds '{filename}' {len(found)} times instead of once.",
+                    where=str(archive),
+                    remedy=_REMEDY,
                 )
-            with fs.disk_errors(target), bundle.open(found[0]) as stream, target.open("wb") as out:
-                _copy(stream, out)
+            with fs.disk_errors(target), bundle.open(found[0]) as stream, target.open("ab") as out:
+                shutil.copyfileobj(stream, out, 1 << 20)
     except _TRUNCATED as error:
         raise _broken(archive, error) from error

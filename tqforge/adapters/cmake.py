@@ -1,4 +1,4 @@
-"""CMake configures, Ninja builds; both write into one log as they go."""
+"""Run CMake and Ninja in a build folder, with a log of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RUNNING = ".running"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tree:
+class BuildTree:
     """One build folder of one source folder."""
 
     source: Path
@@ -36,18 +36,14 @@ class Tree:
         return self.folder / "build.log"
 
     @property
-    def is_configured(self) -> bool:
-        return (self.folder / "build.ninja").is_file()
-
-    @property
     def lost_its_cmake(self) -> bool:
-        """The CMake that configured the folder is gone, as after a virtual environment was made anew."""
+        """Whether the CMake that configured the folder was removed, e.g. with its virtual environment."""
         found = self._cached("CMAKE_COMMAND")
         return found is not None and not Path(found).exists()
 
     @property
     def is_of_another_source(self) -> bool:
-        """The folder was configured for sources elsewhere, as those of an earlier installation; CMake refuses it."""
+        """Whether the folder was configured for another source folder, which CMake refuses."""
         found = self._cached("CMAKE_HOME_DIRECTORY")
         return found is not None and Path(found) != self.source
 
@@ -62,7 +58,7 @@ class Tree:
             return ""
 
     def configure(self, arguments: Sequence[str], *, fresh: bool) -> proc.Completed:
-        """Run CMake; `fresh` forgets what an earlier run found out about the tool chain. Raises ProcessError."""
+        """Run CMake; `fresh` discards what an earlier run detected. Raises ProcessError."""
         with fs.disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             return proc.run(
@@ -80,7 +76,7 @@ class Tree:
             )
 
     def build(self, targets: Sequence[str], jobs: int, on_line: Callable[[str], None]) -> proc.Completed:
-        """Run Ninja on the named targets. Raises ProcessError."""
+        """Run Ninja on some targets. Raises ProcessError."""
         running = self.folder / _RUNNING
 
         def started(pid: int) -> None:
@@ -99,9 +95,9 @@ class Tree:
                 running.unlink(missing_ok=True)
 
     def end_orphans(self) -> int:
-        """End the compilers that a killed tqforge left at work in this folder; returns how many.
+        """Stop compilers that a killed tqforge left running in this folder, and return how many.
 
-        They are known by the session that Ninja led and by working in this very folder.
+        They belong to the session that Ninja started and run in this folder.
         """
         running = self.folder / _RUNNING
         try:

@@ -1,28 +1,24 @@
-"""What a person sees: plain words and progress on standard error, results on standard output."""
+"""The terminal: messages and progress on standard error, results on standard output."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
+from tqforge.core.reporter import Meter
 from tqforge.errors import TqforgeError
 
 _QUIET_SECONDS = 10.0
-
-
-class Meter(Protocol):
-    """Progress of one long step."""
-
-    def update(self, done: float, note: str = "") -> None:
-        """Set the absolute amount done, and what is being done."""
 
 
 class _BarMeter:
@@ -34,7 +30,7 @@ class _BarMeter:
 
 
 class _LineMeter:
-    """One plain line now and then, for logs."""
+    """Print a line every ten seconds, for logs."""
 
     def __init__(self, console: Console, title: str, total: float | None) -> None:
         self._console, self._title, self._total = console, title, total
@@ -52,7 +48,7 @@ class _LineMeter:
 
 
 class Output:
-    """The terminal of a command. With `json_mode` standard output carries one JSON document and nothing else."""
+    """The terminal of a command, a Reporter. With `json_mode` standard output carries one JSON document only."""
 
     def __init__(self, *, json_mode: bool = False, quiet: bool = False) -> None:
         self.json_mode = json_mode
@@ -61,40 +57,57 @@ class Output:
         self.out = Console(highlight=False)
 
     def say(self, text: str) -> None:
-        """A line of what is happening. Plain text; rich markup is allowed in square brackets."""
+        """Print a message with Rich markup."""
         if not self.quiet:
             self.err.print(text)
 
     def tell(self, text: str) -> None:
-        """As `say`, for a text from elsewhere: square brackets stay what they are."""
+        """Print a message as plain text."""
         self.say(escape(text))
 
     def step(self, text: str) -> None:
-        """The headline of a step."""
+        """Print the headline of a step."""
         self.say(f"[bold cyan]==>[/] [bold]{escape(text)}[/]")
 
     def warn(self, text: str) -> None:
+        """Print a warning, also when quiet."""
         self.err.print(f"[yellow]warning:[/] {escape(text)}")
 
     def show(self, renderable: RenderableType) -> None:
-        """A result for a person (a table, a text); not printed in JSON mode."""
+        """Print a result (a table, a text), except in JSON mode."""
         if not self.json_mode:
             self.out.print(renderable, crop=False)
 
+    def table(
+        self,
+        rows: Iterable[Sequence[str]],
+        *,
+        head: Sequence[str] = (),
+        title: str | None = None,
+        styles: Mapping[str, str] | None = None,
+    ) -> None:
+        """Print a table of plain texts as a result; `styles` maps whole cells to Rich styles."""
+        table = Table(title=title) if head else Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        for name in head:
+            table.add_column(name, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(cell, style=(styles or {}).get(cell, "")) for cell in row))
+        self.show(table)
+
     def lines(self, *texts: str) -> None:
-        """A result that may be copied or read by another program: each line whole, no colours; not in JSON mode."""
+        """Print result lines without wrapping or colour, except in JSON mode."""
         if not self.json_mode:
             sys.stdout.write("".join(f"{text}\n" for text in texts))
             sys.stdout.flush()
 
     def document(self, value: dict[str, Any]) -> None:
-        """The JSON document of the command; printed in JSON mode only."""
+        """Print the JSON document of the command, in JSON mode only."""
         if self.json_mode:
             sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
             sys.stdout.flush()
 
     def problem(self, error: TqforgeError) -> None:
-        """What happened, where, and what to do next."""
+        """Print what happened, where, and what to do next."""
         self.err.print(f"[bold red]error:[/] {escape(error.what)}")
         if error.where:
             self.err.print(f"  [dim]at[/] {escape(error.where)}")
@@ -102,13 +115,13 @@ class Output:
             self.err.print(f"  [green]next:[/] {escape(error.remedy)}")
 
     def error(self, error: TqforgeError) -> None:
-        """The problem that ended a command; in JSON mode it is the command's document."""
+        """Print the error that ended a command; in JSON mode as its document too."""
         self.problem(error)
         self.document({"error": error.to_json()})
 
     @contextmanager
     def meter(self, title: str, total: float | None = None) -> Iterator[Meter]:
-        """Progress of a long step: a bar with the time left on a terminal, a line now and then elsewhere."""
+        """Show a long step: a progress bar on a terminal, a line every ten seconds elsewhere."""
         if not self.err.is_terminal or self.quiet:
             yield _LineMeter(self.err, title, total) if not self.quiet else _Silent()
             return
@@ -128,4 +141,4 @@ class Output:
 
 class _Silent:
     def update(self, done: float, note: str = "") -> None:
-        """Say nothing."""
+        """Print nothing."""

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and a lock for what is shared."""
+"""Write files atomically, recognize full disks, and lock the workspace."""
 
 from __future__ import annotations
 
@@ -19,12 +19,18 @@ from tqforge.adapters import proc
 from tqforge.errors import DiskFullError, LockedError
 
 _CHUNK = 1 << 20
+_FULL_DISK = re.compile("No space left on device|Out of diskspace|Disk quota exceeded")
 _ORPHAN_SECONDS = 15.0
+
+
+def names_full_disk(text: str) -> bool:
+    """Return whether the output of a program says that a disk is full."""
+    return bool(_FULL_DISK.search(text))
 
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn a full disk or an exhausted quota into DiskFullError."""
+    """Turn a full disk or an exceeded quota into DiskFullError."""
     try:
         yield
     except OSError as error:
@@ -51,7 +57,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a whole text file, or nothing."""
+    """Write a text file atomically."""
     with atomic_path(target) as temporary:
         temporary.write_text(text, encoding="utf-8")
         temporary.chmod(0o644)
@@ -74,7 +80,7 @@ def atomic_dir(target: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path) -> int:
-    """Remove what a killed run left behind (`.*.part`); returns how many. Call it under the lock only."""
+    """Remove the `.*.part` files of killed runs and return how many. The caller holds the workspace lock."""
     count = 0
     for part in folder.glob(".*.part") if folder.is_dir() else []:
         if part.is_dir():
@@ -86,7 +92,7 @@ def remove_leftovers(folder: Path) -> int:
 
 
 def sha256_file(path: Path, progress: Callable[[int], None] | None = None) -> str:
-    """Hex sha256 of a file; `progress` receives the number of bytes of each chunk."""
+    """Return the hex sha256 of a file; `progress` receives the size of each chunk."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):
@@ -98,9 +104,9 @@ def sha256_file(path: Path, progress: Callable[[int], None] | None = None) -> st
 
 @contextmanager
 def locked(path: Path, purpose: str) -> Iterator[None]:
-    """Hold an exclusive lock on `path`. The kernel drops it when the holder and its children are gone.
+    """Hold an exclusive lock on `path`. The kernel releases it when the holder and its children have exited.
 
-    Raises LockedError at once while the holder lives; what a killed holder started gets a few seconds to end.
+    Raises LockedError at once while the holder runs; the children of a killed holder get a few seconds to exit.
     """
     with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +138,7 @@ def _acquire(stream: TextIO, path: Path) -> None:
                 time.sleep(0.1)
                 continue
             who = holder or "another tqforge"
-            who = f"what {who} left at work when it was killed" if orphaned else who
+            who = f"processes that {who} started before it was killed" if orphaned else who
             raise LockedError(f"The workspace is in use by {who}.", where=str(path)) from None
         return
 

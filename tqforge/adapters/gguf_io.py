@@ -1,4 +1,4 @@
-"""What a GGUF file says about its model, read with `gguf`; nothing is loaded."""
+"""Read what a GGUF file says about its model, without loading it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from tqforge.errors import ModelError
 
-_AGAIN = "Fetch the file again, and compare its sha256 with the publisher's."
+_AGAIN = "Download the file again, and compare its sha256 with the publisher's."
 _MAGIC = b"GGUF"
 
 
@@ -43,12 +43,12 @@ class ModelFacts:
 
     @property
     def k_width(self) -> int:
-        """K values of one token over all layers."""
+        """Number of K values per token, over all layers."""
         return self.head_k * sum(self.kv_heads)
 
     @property
     def v_width(self) -> int:
-        """V values of one token over all layers; MLA stores no separate V."""
+        """Number of V values per token, over all layers; MLA stores no separate V."""
         return 0 if self.mla else self.head_v * sum(self.kv_heads)
 
 
@@ -82,7 +82,7 @@ class Fields:
 
 
 def read(path: Path) -> ModelFacts:
-    """Raises ModelError for a file that is missing, not a GGUF, truncated, or of a model without attention."""
+    """Read a file. Raises ModelError if it is missing, truncated, not a GGUF, or of a model without attention."""
     _check_magic(path)
     try:
         reader = gguf.GGUFReader(path)
@@ -118,9 +118,9 @@ def read(path: Path) -> ModelFacts:
 
 
 def facts(fields: Fields, arch: str, *, path: Path, size: int, vocabulary: int, bos: str, eos: str) -> ModelFacts:
-    """The facts from the fields of a file."""
+    """Return the facts that the fields of a file state."""
     if not arch:
-        raise ModelError("The GGUF names no architecture.")
+        raise ModelError("The GGUF does not name its architecture.")
     layers = fields.integer("{arch}.block_count")
     heads = fields.integer("{arch}.attention.head_count")
     embedding = fields.integer("{arch}.embedding_length")

@@ -1,7 +1,7 @@
-"""Files from the Python package index, by the user's own settings: mirror, proxy, certificates, cache.
+"""Files from the Python package index, through pip and the user's own settings: mirror, proxy, certificates, cache.
 
-pip is asked for one project at one version with its pinned sha256, so pip itself refuses another file before it
-opens it; the sha256 is checked once more here. Only a checked file reaches the workspace.
+pip gets one project at one version with its pinned sha256, and refuses another file before it opens it. The sha256 is
+checked again here. Only a checked file reaches the workspace.
 """
 
 from __future__ import annotations
@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge.adapters import fs, proc
-from tqforge.adapters.console import Output
+from tqforge.core.reporter import Reporter
 from tqforge.errors import DiskFullError, DownloadError, IntegrityError
 
 _MISMATCH = "DO NOT MATCH THE HASHES"
@@ -24,6 +21,7 @@ _NO_NETWORK = re.compile(
     r"NewConnectionError|ConnectionError|Could not connect|Network is unreachable|ProxyError|Connection refused|"
     r"Temporary failure in name resolution|getaddrinfo|timed out|SSLError"
 )
+_PROGRESS = re.compile(r"^Progress (\d+) of (\d+)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,57 +30,68 @@ class Wanted:
 
     project: str
     version: str
-    sha256: str
     source: bool  # a source archive, else a wheel
+    sha256: str = ""  # empty when the file is a part of something that is checked as a whole
     size: int | None = None  # for the progress only
 
 
 def stored(downloads: Path, wanted: Wanted) -> Path | None:
-    """The file in the workspace, if it is there and still is what is pinned."""
+    """Return the file in the workspace if it is there and matches its pin."""
     folder = downloads / wanted.sha256
     files = [path for path in folder.iterdir() if not path.name.startswith(".")] if folder.is_dir() else []
     return next((path for path in files if fs.sha256_file(path) == wanted.sha256), None)
 
 
-def obtain(downloads: Path, wanted: Wanted, out: Output) -> Path:
-    """The verified file, from the workspace or the index. Raises DownloadError, IntegrityError, DiskFullError."""
+def obtain(downloads: Path, wanted: Wanted, reporter: Reporter) -> Path:
+    """Return the verified file, from the workspace or the index.
+
+    Raises DownloadError, IntegrityError and DiskFullError.
+    """
     if present := stored(downloads, wanted):
         return present
     with fs.disk_errors(downloads):
         downloads.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{wanted.project}.", suffix=".part", dir=downloads) as staging:
-            file = _download(Path(staging), wanted, out)
+            file = download(Path(staging), wanted, reporter)
             target = downloads / wanted.sha256 / file.name
             with fs.atomic_path(target) as temporary:
                 file.replace(temporary)
             return target
 
 
-def pip_argv(wanted: Wanted, requirements: Path, into: Path) -> list[str]:
-    """The pip call that fetches one file and nothing else."""
+def pip(*words: str | Path) -> list[str | Path]:
+    """Return a pip command line. `-P` keeps Python from running a `pip.py` in the current folder instead."""
+    return [sys.executable, "-P", "-m", "pip", *words, "--disable-pip-version-check", "--no-input"]
+
+
+def pip_argv(wanted: Wanted, requirements: Path, into: Path) -> list[str | Path]:
+    """Return the pip command line that downloads one file and builds nothing."""
     kind = ["--no-build-isolation", "--no-binary", wanted.project] if wanted.source else ["--only-binary", ":all:"]
-    return [
-        *(sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--no-deps"),
-        *("--progress-bar", "off", *kind, "--require-hashes", "-r", str(requirements), "-d", str(into)),
-    ]
+    hashes = ["--require-hashes"] if wanted.sha256 else []
+    return pip("download", "--no-deps", "--progress-bar", "raw", *kind, *hashes, "-r", requirements, "-d", into)
 
 
-def _download(staging: Path, wanted: Wanted, out: Output) -> Path:
+def download(staging: Path, wanted: Wanted, reporter: Reporter) -> Path:
+    """Download a file into a folder of the caller, and check it if it has a pin."""
     requirements = staging / "requirements.txt"
-    requirements.write_text(f"{wanted.project}=={wanted.version} --hash=sha256:{wanted.sha256}\n", encoding="utf-8")
+    pinned = f" --hash=sha256:{wanted.sha256}" if wanted.sha256 else ""
+    requirements.write_text(f"{wanted.project}=={wanted.version}{pinned}\n", encoding="utf-8")
     scratch, into = staging / "tmp", staging / "out"
     scratch.mkdir()
-    argv = pip_argv(wanted, requirements, into)
     env = {"TMPDIR": str(scratch), "LC_ALL": "C.UTF-8", "PIP_REQUIRE_VIRTUALENV": None}
-    title = f"download {wanted.project} {wanted.version}"
-    with out.meter(title, wanted.size) as meter, _watched(scratch, meter.update):
-        done = proc.run(argv, env=env, check=False)
+    with reporter.meter(f"download {wanted.project} {wanted.version}", wanted.size) as meter:
+
+        def line(text: str) -> None:
+            if found := _PROGRESS.match(text):
+                meter.update(float(found[1]), f"{int(found[1]) / 1e6:.0f} MB")
+
+        done = proc.run(pip_argv(wanted, requirements, into), env=env, check=False, on_line=line)
     if not done.ok:
         raise _failure(done, wanted)
-    files = list(into.iterdir())
+    files = list(into.iterdir()) if into.is_dir() else []
     if len(files) != 1:
-        raise DownloadError(f"pip fetched {len(files)} files for {wanted.project} {wanted.version}, not one.")
-    if (found := fs.sha256_file(files[0])) != wanted.sha256:
+        raise DownloadError(f"pip downloaded {len(files)} files for {wanted.project} {wanted.version} instead of one.")
+    if wanted.sha256 and (found := fs.sha256_file(files[0])) != wanted.sha256:
         raise _mismatch(wanted, f"its sha256 is {found}")
     return files[0]
 
@@ -100,46 +109,11 @@ def _failure(done: proc.Completed, wanted: Wanted) -> Exception:
     if _MISMATCH in text:
         got = re.search(r"Got\s+([0-9a-f]{64})", text)
         return _mismatch(wanted, f"its sha256 is {got[1]}" if got else "its sha256 differs")
-    if "No space left on device" in text:
+    if fs.names_full_disk(text):
         return DiskFullError("The disk filled up during the download.")
     what = f"{wanted.project} {wanted.version} could not be downloaded"
     if _NO_NETWORK.search(text):
-        return DownloadError(f"{what}: the package index cannot be reached.", where=_last_line(text))
-    if "No matching distribution found" in text:
+        what += ": the package index cannot be reached"
+    elif "No matching distribution found" in text:
         what += ": your package index does not offer it, or cannot be reached"
-    return DownloadError(f"{what}.", where=_last_line(text))
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip().startswith("ERROR:")]
-    return (lines or text.strip().splitlines() or ["pip gave no message"])[-1]
-
-
-@contextmanager
-def _watched(folder: Path, report: Callable[[float, str], None]) -> Iterator[None]:
-    """Report how much pip has written so far, four times a second."""
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.wait(0.25):
-            size = _largest(folder)
-            report(float(size), f"{size / 1e6:.0f} MB")
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
-def _largest(folder: Path) -> int:
-    """The size of the archive that pip is writing: `pip-unpack-*/<file>`."""
-    size = 0
-    for path in folder.glob("pip-unpack-*/*"):
-        try:
-            size = max(size, path.stat().st_size)
-        except OSError:  # pip moved it away meanwhile
-            continue
-    return size
+    return DownloadError(f"{what}.", where=proc.last_error(text) or "pip gave no message")

@@ -1,6 +1,6 @@
-"""The only place that starts a process.
+"""Start processes. Nothing else in tqforge does.
 
-Every command is an argument list (never a shell), is timed, and its captured tail stands in the error.
+Every command is an argument list (never a shell) and is timed; errors carry the tail of its output.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from pathlib import Path
 
 _TAIL_LINES = 25
 _GRACE_SECONDS = 5.0
+_ERRORS = ("fatal:", "error:", "ERROR:")
 _shared: set[int] = set()
 
 
 @contextmanager
 def shared(descriptor: int) -> Iterator[None]:
-    """Let every child inherit a file descriptor: a lock on it stays held while an orphan of a killed run writes."""
+    """Let children inherit a file descriptor, so that a lock on it is held until the last of them has exited."""
     _shared.add(descriptor)
     try:
         yield
@@ -32,7 +33,7 @@ def shared(descriptor: int) -> Iterator[None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Completed:
-    """A process that ended. `code` is its exit status, negative for the signal that ended it."""
+    """A process that has exited. `code` is its exit status, or the negative number of the signal that killed it."""
 
     argv: tuple[str, ...]
     code: int
@@ -50,7 +51,7 @@ class Completed:
         return signal_name(self.code)
 
     def tail(self, lines: int = _TAIL_LINES) -> str:
-        """The last lines of what it wrote, standard error first."""
+        """Return the last lines of standard error, or of standard output when that is empty."""
         text = self.stderr.strip() or self.stdout.strip()
         return "\n".join(text.splitlines()[-lines:])
 
@@ -64,8 +65,14 @@ def signal_name(code: int) -> str:
     return f"signal {-code}"
 
 
+def last_error(text: str) -> str:
+    """Return the last line of a program's output that reports an error, else its last line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return ([line for line in lines if line.startswith(_ERRORS)] or lines or [""])[-1]
+
+
 class ProcessError(Exception):
-    """A command that ended badly. Callers turn it into one of the classes of `tqforge.errors`."""
+    """A command that failed. Callers turn it into one of the classes of `tqforge.errors`."""
 
     def __init__(self, done: Completed) -> None:
         self.done = done
@@ -74,7 +81,7 @@ class ProcessError(Exception):
 
 
 def merged_env(changes: Mapping[str, str | None] | None) -> dict[str, str]:
-    """The environment with `changes` applied; a value of None removes the variable."""
+    """Return the environment with `changes` applied; None removes a variable."""
     env = dict(os.environ)
     for key, value in (changes or {}).items():
         if value is None:
@@ -96,11 +103,11 @@ def run(
     on_line: Callable[[str], None] | None = None,
     on_start: Callable[[int], None] | None = None,
 ) -> Completed:
-    """Run a command to its end.
+    """Run a command until it exits.
 
     `log` receives everything it writes (both streams, as they come); `on_line` is called for every line of
     standard output. With either, standard error is folded into standard output. `on_start` receives the process id,
-    which is the id of the session too. Children are ended when the caller is interrupted. Raises ProcessError when
+    which is the session id too. The processes are stopped when the caller is interrupted. Raises ProcessError when
     `check` and the command failed, FileNotFoundError when the program does not exist, TimeoutError after `timeout`
     seconds.
     """
@@ -183,7 +190,7 @@ def _stream(
 
 
 def stop(process: subprocess.Popen[str]) -> None:
-    """End a process and all it started: first asked, then killed."""
+    """Stop a process and everything it started: SIGTERM, then SIGKILL."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, sign)

@@ -1,4 +1,4 @@
-"""The machine and the tools on it: looked up, never guessed."""
+"""Detect the machine and the build tools on it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ int main() {
 
 
 def architecture(name: str) -> str:
-    """One word per architecture: `arm64`, `x86_64`."""
+    """Normalize the name of an architecture, e.g. to `arm64` or `x86_64`."""
     return _ARCHITECTURES.get(name.lower(), name.lower())
 
 
 def host() -> Host:
-    """What this machine is."""
+    """Describe this machine."""
     mine = architecture(platform.machine())
     mac = platform.system() == "Darwin"
     cpu, features = _mac_cpu() if mac else _linux_cpu()
@@ -91,16 +91,16 @@ def _sysctl(name: str) -> str:
 
 
 def tools() -> Tools:
-    """Everything a build needs. Raises ToolchainError for what is missing."""
+    """Return the tools of a build. Raises ToolchainError if one is missing."""
     return Tools(cmake=cmake(), ninja=ninja(), cc=compiler("CC"), cxx=compiler("CXX"), ccache=ccache())
 
 
 def cmake() -> Tool:
-    """CMake from its wheel, else from PATH."""
+    """Find CMake in its wheel, else on PATH."""
     tool = _from_wheel("cmake", ("data/bin/cmake",)) or _from_path("cmake", r"version (\S+)")
     if _numbers(tool.version) < _OLDEST_CMAKE:
         raise ToolchainError(
-            f"CMake {tool.version} is too old: {'.'.join(map(str, _OLDEST_CMAKE))} or newer is needed.",
+            f"CMake {tool.version} is too old: version {'.'.join(map(str, _OLDEST_CMAKE))} or newer is required.",
             where=str(tool.path),
             remedy=f"Install it: `{sys.executable} -m pip install --upgrade cmake`.",
         )
@@ -112,13 +112,13 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def ninja() -> Tool:
-    """Ninja from its wheel, else from PATH."""
+    """Find Ninja in its wheel, else on PATH."""
     beside = Path(sys.executable).parent / "ninja"
     return _from_wheel("ninja", ("data/bin/ninja", str(beside))) or _from_path("ninja", r"(\S+)")
 
 
 def ccache() -> Tool | None:
-    """ccache, if the user has it."""
+    """Find ccache, if it is installed."""
     path = shutil.which("ccache")
     return Tool(name="ccache", path=Path(path), version="") if path else None
 
@@ -138,27 +138,27 @@ def symbolizer_for_metal() -> Path | None:
 
 
 def git() -> Tool:
-    """git from PATH."""
+    """Find git on PATH."""
     path = shutil.which("git")
     if not path:
-        raise ToolchainError("There is no git.", remedy=INSTALL)
+        raise ToolchainError("git not found.", remedy=INSTALL)
     said = re.search(r"version ([\d.]+)", _first_line([path, "--version"]))
     return Tool(name="git", path=Path(path), version=said[1] if said else "")
 
 
 def sdk() -> str:
-    """Apple's SDK: version and place."""
+    """Return version and path of Apple's SDK."""
     version_said = _first_line(["xcrun", "--sdk", "macosx", "--show-sdk-version"])
     return f"{version_said} at {_first_line(['xcrun', '--sdk', 'macosx', '--show-sdk-path'])}"
 
 
 def free_space(folder: Path) -> int:
-    """Bytes that can still be written there."""
+    """Return the free bytes of the disk of a folder."""
     return shutil.disk_usage(folder).free
 
 
 def compile_probe() -> str:
-    """Compile, link and run a small C++17 program. Raises ToolchainError with the compiler's own words."""
+    """Compile, link and run a small C++17 program. Raises ToolchainError with the compiler's message."""
     cxx = compiler("CXX")
     with tempfile.TemporaryDirectory(prefix="tqforge-") as folder:
         source, program = Path(folder) / "probe.cpp", Path(folder) / "probe"
@@ -169,13 +169,13 @@ def compile_probe() -> str:
         except (proc.ProcessError, OSError, TimeoutError) as error:
             said = error.done.tail(3) if isinstance(error, proc.ProcessError) else str(error)
             raise ToolchainError(
-                f"The compiler does not make working C++17 programs: {said}", remedy=compiler_remedy()
+                f"The compiler cannot build a working C++17 program: {said}", remedy=compiler_remedy()
             ) from error
     return f"compiles, links and runs (__cplusplus {said})"
 
 
 def compiler(variable: str) -> Tool:
-    """The C or C++ compiler (`CC`, `CXX`) that the user names, or the system's."""
+    """Find the C or C++ compiler: the one in `CC` or `CXX`, or the system's."""
     named = os.environ.get(variable)
     for name in (named,) if named else _COMPILERS[variable]:
         path = shutil.which(name)
@@ -183,14 +183,14 @@ def compiler(variable: str) -> Tool:
             return Tool(name=name, path=Path(path), version=_first_line([path, "--version"]))
     language = "C++" if variable == "CXX" else "C"
     raise ToolchainError(
-        f"There is no {language} compiler{f': {variable} names {named}' if named else ''}.",
+        f"{language} compiler not found{f': {variable} is {named}' if named else ''}.",
         where=f"PATH={os.environ.get('PATH', '')}",
         remedy=compiler_remedy(),
     )
 
 
 def compiler_remedy() -> str:
-    """How a compiler is installed here."""
+    """Return how to install a compiler on this machine."""
     if platform.system() == "Darwin":
         return "Install Apple's command line tools: `xcode-select --install`."
     for manager, words in (
@@ -201,16 +201,16 @@ def compiler_remedy() -> str:
     ):
         if shutil.which(manager):
             return f"Install one: `{words}`."
-    return "Install g++ or clang, or name one in CC and CXX."
+    return "Install g++ or clang, or set CC and CXX."
 
 
 def _first_line(argv: Sequence[str]) -> str:
     try:
         done = proc.run(argv, check=False, timeout=_TIMEOUT, env={"LC_ALL": "C"})
     except (OSError, TimeoutError) as error:
-        raise ToolchainError(f"{argv[0]} does not run: {error}", remedy=compiler_remedy()) from error
+        raise ToolchainError(f"{argv[0]} cannot be run: {error}", remedy=compiler_remedy()) from error
     if not done.ok:
-        raise ToolchainError(f"{argv[0]} does not run: {done.tail(3)}", remedy=compiler_remedy())
+        raise ToolchainError(f"{argv[0]} failed: {done.tail(3)}", remedy=compiler_remedy())
     return (done.stdout.strip().splitlines() or [""])[0]
 
 
@@ -229,6 +229,6 @@ def _from_wheel(package: str, places: Sequence[str]) -> Tool | None:
 def _from_path(name: str, pattern: str) -> Tool:
     path = shutil.which(name)
     if not path:
-        raise ToolchainError(f"There is no {name}.", remedy=f"Install it: `{sys.executable} -m pip install {name}`.")
+        raise ToolchainError(f"{name} not found.", remedy=f"Install it: `{sys.executable} -m pip install {name}`.")
     said = re.search(pattern, _first_line([path, "--version"]))
     return Tool(name=name, path=Path(path), version=said[1] if said else "")

@@ -1,16 +1,16 @@
-"""`third_party/bases.toml` and `models.toml`: read, checked, turned into values."""
+"""Read and check `third_party/bases.toml` and `models.toml`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from tqforge import resources
 from tqforge.core import toml_file
 from tqforge.core.toml_file import Entry
-from tqforge.core.values import Archive, Base, ModelPin, Wheel
+from tqforge.core.values import Archive, Base, ModelPin, Parts, Wheel
 from tqforge.errors import ConfigError, UsageError
 
 Hex40 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
@@ -53,12 +53,21 @@ class _Wheel(Entry):
     size: int | None = None
 
 
+class _Parts(Entry):
+    project: str
+    version: str
+    count: int = Field(ge=1)
+    member: str
+    first_member: int = 1
+
+
 class _Model(Entry):
     title: str
     license: str
     file: str
     sha256: Hex64 | None = None
     wheel: _Wheel | None = None
+    parts: _Parts | None = None
     url: str | None = None
 
 
@@ -73,7 +82,7 @@ def _bases(path: Path | None = None) -> _Bases:
 
 
 def load_base(name: str | None = None, path: Path | None = None) -> Base:
-    """The base of that name (the default one without). Raises UsageError for an unknown name."""
+    """Return a base by name, or the default one. Raises UsageError for an unknown name."""
     table = _bases(path)
     chosen = name or table.default
     entry = table.bases.get(chosen)
@@ -88,13 +97,14 @@ def base_names() -> list[str]:
 
 
 def load_models(path: Path | None = None) -> tuple[str, dict[str, ModelPin]]:
-    """The default model's name, and all models by name."""
+    """Return the name of the default model, and all models by name."""
     table = toml_file.read(path or resources.third_party() / "models.toml", _Models, "The manifest")
     pins = {
         name: ModelPin(
             name=name,
             wheel=Wheel(**entry.wheel.model_dump()) if entry.wheel else None,
-            **entry.model_dump(exclude={"wheel"}),
+            parts=Parts(**entry.parts.model_dump()) if entry.parts else None,
+            **entry.model_dump(exclude={"wheel", "parts"}),
         )
         for name, entry in table.models.items()
     }

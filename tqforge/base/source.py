@@ -1,6 +1,6 @@
-"""The source of a base: an archive, a git repository or something the user has, all checked against the pinned tree.
+"""Get the source of a base, from an archive, git or a folder, and check it against the pinned tree.
 
-Whatever the source, the base becomes the same commit: it is made from the tree alone, with fixed identity and date.
+The base commit is made from the tree, with a fixed identity and date: every source gives the same commit.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pathlib import Path
 
 from tqforge.adapters import archive, fs, index, proc
 from tqforge.adapters.git import Repository
-from tqforge.context import Context
+from tqforge.core.reporter import Reporter
 from tqforge.core.values import Archive, Base
 from tqforge.errors import CheckoutError, IntegrityError, UsageError
+from tqforge.workspace import Workspace
 
 ARCHIVE, GIT = "archive", "git"
 BASE_REF = "refs/tqforge/base"
@@ -51,24 +52,24 @@ class Source:
             # a `.git` file may be the dangling pointer of an unpacked archive
             return cls("repository" if Repository(path).is_readable() else "folder", str(path))
         raise UsageError(
-            f"--source '{text}' is neither archive, git, an address, nor a path that exists.",
+            f"--source '{text}' is not archive, git, a git URL or an existing path.",
             remedy="Use --source archive, --source git, or the path of a llama.cpp folder, repository or archive.",
         )
 
 
 def wanted(pin: Archive) -> index.Wanted:
-    """The pinned archive as a question to the package index."""
+    """Return what to ask the package index for."""
     return index.Wanted(project=pin.project, version=pin.version, sha256=pin.sha256, source=True, size=pin.size)
 
 
-def obtain_archive(ctx: Context, pin: Archive) -> Path:
-    """The verified archive, from the workspace or the package index."""
-    return index.obtain(ctx.workspace.downloads, wanted(pin), ctx.out)
+def obtain_archive(workspace: Workspace, reporter: Reporter, pin: Archive) -> Path:
+    """Return the verified archive, from the workspace or the package index."""
+    return index.obtain(workspace.downloads, wanted(pin), reporter)
 
 
-def ensure_base(ctx: Context, base: Base, source: str) -> tuple[Repository, str]:
-    """The repository of a base, with the base imported; and the id of the base commit."""
-    repository = Repository(ctx.workspace.checkout(base.name))
+def ensure_base(workspace: Workspace, reporter: Reporter, base: Base, source: str) -> tuple[Repository, str]:
+    """Import a base if needed; return its repository and the id of the base commit."""
+    repository = Repository(workspace.checkout(base.name))
     present = imported(repository, base)
     origin = Source.parse(source, base)
     if present and origin.kind in ("archive", "git"):
@@ -77,26 +78,26 @@ def ensure_base(ctx: Context, base: Base, source: str) -> tuple[Repository, str]
         if not repository.exists():
             if repository.path.exists() and any(repository.path.iterdir()):
                 raise CheckoutError(
-                    "The folder of the checkout is no repository.", where=str(repository.path), remedy="Move it away."
+                    "The checkout folder is not a repository.", where=str(repository.path), remedy="Move it away."
                 )
             with fs.atomic_dir(repository.path) as fresh:
-                _import(ctx, Repository.init(fresh), base, origin)
+                _import(workspace, reporter, Repository.init(fresh), base, origin)
         else:
-            _import(ctx, repository, base, origin)
+            _import(workspace, reporter, repository, base, origin)
     return repository, imported(repository, base)
 
 
 def imported(repository: Repository, base: Base) -> str:
-    """The base commit in the repository, or an empty string when this base is not in it."""
+    """Return the base commit in the repository, or an empty string if this base is not in it."""
     if not repository.exists():
         return ""
     commit, tree = (repository.resolve(BASE_REF), repository.tree(BASE_REF))
     return commit if tree == base.tree else ""
 
 
-def _import(ctx: Context, repository: Repository, base: Base, origin: Source) -> None:
-    ctx.out.step(f"{base.title} from {origin.kind} {origin.where}")
-    tree = import_tree(ctx, repository, base, origin)
+def _import(workspace: Workspace, reporter: Reporter, repository: Repository, base: Base, origin: Source) -> None:
+    reporter.step(f"{base.title} from {origin.kind} {origin.where}")
+    tree = import_tree(workspace, reporter, repository, base, origin)
     if tree != base.tree:
         raise IntegrityError(
             f"This is not {base.title}: its tree id is {tree}, the pin says {base.tree}.",
@@ -107,34 +108,34 @@ def _import(ctx: Context, repository: Repository, base: Base, origin: Source) ->
 
 
 def set_base(repository: Repository, base: Base) -> str:
-    """Make the base commit from the pinned tree, which must be in the repository."""
+    """Create the base commit from the pinned tree, which must be in the repository."""
     commit = repository.commit_tree(base.tree, f"llama.cpp {base.commit}\n")
     repository.git("update-ref", BASE_REF, commit)
     return commit
 
 
-def import_tree(ctx: Context, repository: Repository, base: Base, origin: Source) -> str:
-    """Bring the objects of a source into the repository; the id of its tree."""
+def import_tree(workspace: Workspace, reporter: Reporter, repository: Repository, base: Base, origin: Source) -> str:
+    """Import a source into the repository and return the id of its tree."""
     if origin.kind == "git":
-        with ctx.out.meter(f"fetch {base.commit[:12]}", 100) as meter:
+        with reporter.meter(f"fetch {base.commit[:12]}", 100) as meter:
             commit = repository.fetch(origin.where, base.commit, progress=meter.update)
         if commit != base.commit:
-            raise IntegrityError(f"git gave commit {commit} for {base.commit}.", where=origin.where)
+            raise IntegrityError(f"git returned commit {commit} for {base.commit}.", where=origin.where)
         return repository.tree(commit)
     if origin.kind == "folder":
         return add_folder(repository, Path(origin.where))
     if origin.kind == "repository":
-        return add_repository(ctx, repository, Path(origin.where), base)
+        return add_repository(reporter, repository, Path(origin.where), base)
     path = (
-        obtain_archive(ctx, base.archive)
+        obtain_archive(workspace, reporter, base.archive)
         if origin.kind == "archive"
         else checked_file(Path(origin.where), base.archive)
     )
-    return import_archive(ctx, repository, path, base.archive, ctx.workspace.bindings(base.name))
+    return import_archive(reporter, repository, path, base.archive, bindings=workspace.bindings(base.name))
 
 
 def checked_file(path: Path, pin: Archive) -> Path:
-    """An archive that the user has, checked before it is opened."""
+    """Check an archive of the user before it is opened."""
     found = fs.sha256_file(path)
     if found != pin.sha256:
         raise IntegrityError(
@@ -145,9 +146,11 @@ def checked_file(path: Path, pin: Archive) -> Path:
     return path
 
 
-def import_archive(ctx: Context, repository: Repository, path: Path, pin: Archive, bindings: Path | None = None) -> str:
-    """Import the llama.cpp of a verified archive; with `bindings`, its Python bindings are unpacked there as well."""
-    with _scratch(repository) as scratch, _unpacking(ctx, path) as progress:
+def import_archive(
+    reporter: Reporter, repository: Repository, path: Path, pin: Archive, *, bindings: Path | None = None
+) -> str:
+    """Import the llama.cpp of a verified archive, and extract its Python bindings to `bindings`."""
+    with _scratch(repository) as scratch, _unpacking(reporter, path) as progress:
         folders = {pin.source: scratch / "source"}
         if bindings is None:
             archive.extract_tar(path, folders, skip=(_POINTER,), progress=progress)
@@ -159,30 +162,30 @@ def import_archive(ctx: Context, repository: Repository, path: Path, pin: Archiv
         return repository.add_all(scratch / "source", scratch / "index")
 
 
-def ensure_bindings(ctx: Context, base: Base) -> Path:
-    """The folder to put on a child's Python path so that it can import the base's own `llama_cpp`."""
-    target, pin = ctx.workspace.bindings(base.name), base.archive
+def ensure_bindings(workspace: Workspace, reporter: Reporter, base: Base) -> Path:
+    """Return the folder with the `llama_cpp` package of a base, for the Python path of a child process."""
+    target, pin = workspace.bindings(base.name), base.archive
     stamp = target / _BINDINGS_STAMP
     if stamp.is_file() and stamp.read_text(encoding="utf-8").strip() == pin.sha256:
         return target
-    path = obtain_archive(ctx, pin)
-    with fs.atomic_dir(target) as fresh, _unpacking(ctx, path) as progress:
+    path = obtain_archive(workspace, reporter, pin)
+    with fs.atomic_dir(target) as fresh, _unpacking(reporter, path) as progress:
         archive.extract_tar(path, {pin.bindings: fresh / "llama_cpp"}, progress=progress)
         fs.write_text(fresh / _BINDINGS_STAMP, f"{pin.sha256}\n")
     return target
 
 
 @contextmanager
-def _unpacking(ctx: Context, path: Path) -> Iterator[Callable[[int], None]]:
-    """Progress by the position in the unpacked stream; three times the packed size is close enough for a bar."""
+def _unpacking(reporter: Reporter, path: Path) -> Iterator[Callable[[int], None]]:
+    """Show progress by the position in the unpacked stream, estimated as three times the packed size."""
     total = 3.0 * path.stat().st_size
-    with ctx.out.meter(f"unpack {path.name}", total) as meter:
+    with reporter.meter(f"unpack {path.name}", total) as meter:
         yield lambda offset: meter.update(min(float(offset), total))
 
 
 @contextmanager
 def _scratch(repository: Repository) -> Iterator[Path]:
-    """A folder inside the repository's git folder that is gone afterwards; a killed run's is removed first."""
+    """Create a temporary folder inside the repository's git folder, and remove those of killed runs."""
     root = repository.path / ".git" / "tqforge"
     root.mkdir(parents=True, exist_ok=True)
     fs.remove_leftovers(root)
@@ -194,26 +197,26 @@ def _scratch(repository: Repository) -> Iterator[Path]:
 
 
 def add_folder(repository: Repository, folder: Path) -> str:
-    """Import a folder as it lies there; it is only read."""
+    """Import the files of a folder, which is only read."""
     with _scratch(repository) as scratch:
         return repository.add_all(folder, scratch / "index")
 
 
-def add_repository(ctx: Context, repository: Repository, path: Path, base: Base) -> str:
-    """Import the pinned commit of a repository that the user has, whatever is checked out there; it is only read.
+def add_repository(reporter: Reporter, repository: Repository, path: Path, base: Base) -> str:
+    """Import the pinned commit of a repository of the user, or its files if it lacks that commit.
 
-    Without that commit its files are taken as they lie there.
+    The repository is only read.
     """
     theirs = Repository(path)
     tree = theirs.tree(base.commit)
     if not tree:
         return add_folder(repository, path)
-    ctx.out.say(f"  commit {base.commit[:12]} is in that repository; its work tree is not looked at")
+    reporter.tell(f"  using commit {base.commit[:12]} of that repository, not its working tree")
     return copy_tree(repository, theirs, tree)
 
 
 def copy_tree(repository: Repository, theirs: Repository, tree: str) -> str:
-    """Copy one tree between repositories through files, without writing to theirs (not even to its index)."""
+    """Copy a tree between repositories through files, without writing to theirs (not even to its index)."""
     with _scratch(repository) as scratch:
         files = scratch / "source"
         files.mkdir()

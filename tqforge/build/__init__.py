@@ -1,1 +1,1 @@
-"""Configure, compile, load-check and package the patched llama.cpp."""
+"""Configure, compile, smoke-test and package the patched llama.cpp."""

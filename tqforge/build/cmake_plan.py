@@ -1,4 +1,4 @@
-"""From a machine and what the user asked for to the arguments of CMake. Computes only; tested as data."""
+"""Compute the arguments of CMake for a machine and the user's options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from tqforge.core.values import Host
 from tqforge.errors import PlatformError
 
-#: What a build makes. Everything else (test programs, llama-quantize, ...) is built when it is asked for.
+#: The targets of a build. Others (test programs, llama-quantize, ...) are built when they are needed.
 TARGETS = ("llama", "llama-server", "llama-cli", "llama-completion", "llama-bench", "llama-perplexity")
 
 #: Instruction sets of x86-64-v3: GGML option, name in the kernel's list.
@@ -34,7 +34,7 @@ _ROSETTA = (
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the user may choose. None leaves it to the machine."""
+    """The user's choices. None means the default of the machine."""
 
     metal: bool | None = None
     native: bool | None = None
@@ -45,14 +45,14 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """What the binaries will say they are."""
+    """The version that the programs report."""
 
     tree: str
     build: int = 0
 
     @property
     def commit(self) -> str:
-        """In the place of a commit id: a patched build never passes for a stock one."""
+        """Shown in place of a commit id, so that a patched build is not taken for a stock one."""
         return f"tqforge-{self.tree[:12]}"
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Version:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How a checkout is built."""
+    """How to build a checkout."""
 
     preset: str
     metal: bool
@@ -78,7 +78,7 @@ class Plan:
 
 
 def make(host: Host, options: Options, version: Version) -> Plan:
-    """The plan for that machine. Raises PlatformError for what it cannot do."""
+    """Make the plan for a machine. Raises PlatformError for what it cannot do."""
     refuse_impossible(host, options)
     metal = wants_metal(host, options.metal)
     native = options.native is not False
@@ -102,18 +102,18 @@ def make(host: Host, options: Options, version: Version) -> Plan:
 
 
 def wants_metal(host: Host, asked: bool | None) -> bool:
-    """Metal where it is of use: asked for, or Apple silicon."""
+    """Return whether to build with Metal: as asked for, else on Apple silicon."""
     return asked if asked is not None else host.system == "Darwin" and host.machine == "arm64"
 
 
 def preset(host: Host, *, metal: bool) -> str:
-    """The name of a build: `linux-x86_64-cpu`, `macos-arm64-metal`."""
+    """Return the name of a build, such as `linux-x86_64-cpu` or `macos-arm64-metal`."""
     system = {"Darwin": "macos"}.get(host.system, host.system.lower())
     return f"{system}-{host.machine}-{'metal' if metal else 'cpu'}"
 
 
 def refuse_impossible(host: Host, options: Options) -> None:
-    """Raises PlatformError when no plan exists for that machine and that wish."""
+    """Raise PlatformError if this machine cannot build with these options."""
     if options.metal and host.system != "Darwin":
         raise PlatformError(f"{_NO_METAL}; {_METAL_ELSEWHERE}")
     if host.system not in ("Darwin", "Linux"):
@@ -133,9 +133,9 @@ def refuse_impossible(host: Host, options: Options) -> None:
 
 
 def _targets_switches() -> tuple[str, ...]:
-    """What is configured (not yet built). Nothing here asks the network or a system library.
+    """Return the switches of llama.cpp's parts. None needs the network or a system library.
 
-    Each library is one file that finds the others beside it, so that the very files that were checked go into a wheel.
+    Each library is one file that finds the others beside it, so that the tested files can go into a wheel.
     """
     on = ("BUILD_SHARED_LIBS", "CMAKE_BUILD_RPATH_USE_ORIGIN", "CMAKE_PLATFORM_NO_VERSIONED_SONAME")
     parts = ("LLAMA_BUILD_COMMON", "LLAMA_BUILD_TOOLS", "LLAMA_BUILD_TESTS", "LLAMA_BUILD_SERVER")
@@ -184,7 +184,7 @@ def _launchers(ccache: Path | None) -> tuple[str, ...]:
 
 
 def environment() -> tuple[tuple[str, str | None], ...]:
-    """Nothing of the user's shell changes what is built; progress has one known form."""
+    """Return the changes to the environment that make builds independent of the user's shell."""
     cleared = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CMAKE_ARGS", "CMAKE_GENERATOR", "CMAKE_TOOLCHAIN_FILE")
     macos = ("MACOSX_DEPLOYMENT_TARGET", "ARCHFLAGS", "SOURCE_DATE_EPOCH", "CLICOLOR_FORCE", "NINJAFLAGS", "GIT_DIR")
     return (
@@ -196,6 +196,6 @@ def environment() -> tuple[tuple[str, str | None], ...]:
 
 
 def jobs(host: Host) -> int:
-    """Compilers at work at once: one per core, as far as the memory goes."""
+    """Return the number of parallel compile jobs: one per core, within the memory."""
     by_memory = host.memory // _MEMORY_PER_JOB if host.memory else host.cores
     return max(1, min(host.cores, by_memory))

@@ -1,9 +1,14 @@
-"""What the output of CMake, Ninja, compilers and linkers says. Computes only; tested on recorded logs."""
+"""Read the output of CMake, Ninja, compilers and linkers. Pure functions, tested on recorded logs."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
+
+from tqforge.adapters import proc, toolchain
+from tqforge.adapters.fs import names_full_disk
+from tqforge.errors import BuildError, DiskFullError, ToolchainError, TqforgeError
 
 _STEP = re.compile(r"^\[(\d+)/(\d+)\] (.*)$")
 _VERB = re.compile(r"^(?:Building \S+ object|Linking \S+(?: \w+)* library|Linking \S+ executable|Generating) (.*)$")
@@ -21,11 +26,10 @@ _OUT_OF_MEMORY = (
     "out of memory",
     "Cannot allocate memory",
 )
-_DISK_FULL = ("No space left on device", "Disk quota exceeded")
 _NO_COMPILER = {
-    "No CMAKE_C_COMPILER could be found": "CMake finds no C compiler.",
-    "No CMAKE_CXX_COMPILER could be found": "CMake finds no C++ compiler.",
-    "is not a full path to an existing compiler": "The compiler that was named does not exist.",
+    "No CMAKE_C_COMPILER could be found": "CMake found no C compiler.",
+    "No CMAKE_CXX_COMPILER could be found": "CMake found no C++ compiler.",
+    "is not a full path to an existing compiler": "The chosen compiler does not exist.",
     "is not able to compile a simple test program": "The compiler cannot compile and link a simple program.",
     "invalid active developer path": "Apple's command line tools are not installed.",
     "agree to the Xcode license": "The licence of Xcode has not been accepted.",
@@ -51,7 +55,7 @@ class BuildFailure:
 
 
 def step(line: str) -> Step | None:
-    """`[12/230] Building C object ggml/x.c.o` as a value; None for any other line."""
+    """Parse a line such as `[12/230] Building C object ggml/x.c.o`; None for any other line."""
     found = _STEP.match(line)
     if not found:
         return None
@@ -61,16 +65,20 @@ def step(line: str) -> Step | None:
 
 
 def first_error(log: str) -> BuildFailure:
-    """The line that tells what went wrong: not the command, not the summary, not what followed from it."""
+    """Return the root error of a log: not the command, the summary or follow-up errors."""
     lines = log.splitlines()
-    for cause, marks in (("disk", _DISK_FULL), ("memory", _OUT_OF_MEMORY)):
+    for cause, matches in (("disk", names_full_disk), ("memory", _is_out_of_memory)):
         for number, line in enumerate(lines):
-            if any(mark in line for mark in marks):
+            if matches(line):
                 return BuildFailure(line.strip(), _failed_target(lines[: number + 1]), cause)
     for mark, sentence in _NO_COMPILER.items():
         if mark in log:
             return BuildFailure(sentence, cause="toolchain")
-    return _source_error(lines) or _cmake_error(lines) or _last_words(lines)
+    return _source_error(lines) or _cmake_error(lines) or _last_line(lines)
+
+
+def _is_out_of_memory(line: str) -> bool:
+    return any(mark in line for mark in _OUT_OF_MEMORY)
 
 
 def _source_error(lines: list[str]) -> BuildFailure | None:
@@ -86,7 +94,7 @@ def _source_error(lines: list[str]) -> BuildFailure | None:
 
 
 def _with_context(lines: list[str], number: int, message: str) -> str:
-    """The message with the source line and the caret that the compiler printed below it."""
+    """Return the message with the source line and the caret that the compiler printed below it."""
     shown = []
     for line in lines[number + 1 : number + 1 + _CONTEXT_LINES]:
         if not re.match(r"^\s*(\d+ )?\|", line):
@@ -123,6 +131,21 @@ def _failed_target(lines: list[str]) -> str:
     return ""
 
 
-def _last_words(lines: list[str]) -> BuildFailure:
+def _last_line(lines: list[str]) -> BuildFailure:
     said = [line.strip() for line in lines if line.strip()]
-    return BuildFailure(said[-1] if said else "It ended without a word.", _failed_target(lines))
+    return BuildFailure(said[-1] if said else "No output.", _failed_target(lines))
+
+
+def explain(error: proc.ProcessError, log: Path) -> TqforgeError:
+    """Turn a failed CMake or Ninja run into the error class of its first real error."""
+    if error.done.signal_name:
+        return BuildError(f"{Path(error.done.argv[0]).name} died of {error.done.signal_name}.", where=str(log))
+    failure = first_error(error.done.stdout)
+    remedy = f"Read the whole log: {log}"
+    if failure.cause == "disk":
+        return DiskFullError("The disk is full.", where=failure.where or str(log))
+    if failure.cause == "toolchain":
+        return ToolchainError(failure.what, where=str(log), remedy=toolchain.compiler_remedy())
+    if failure.cause == "memory":
+        remedy = f"The compiler ran out of memory: try `--jobs 1`. {remedy}"
+    return BuildError(failure.what, where=failure.where or str(log), remedy=remedy)

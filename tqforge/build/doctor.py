@@ -1,4 +1,4 @@
-"""What `tqforge doctor` looks at: each finding says what was seen and, when it is not well, what to do."""
+"""The checks of `tqforge doctor`: each finding says what was found, and how to fix it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DISK_NEEDED, _DISK_WISHED = 3 * _GIB // 2, 4 * _GIB
 _MEMORY_WISHED = 4 * _GIB
 
 
-class Level(StrEnum):
-    """`bad` keeps tqforge from its job; `optional` costs something."""
+class DoctorLevel(StrEnum):
+    """`bad` prevents a build; `optional` is an inconvenience."""
 
     GOOD = "good"
     OPTIONAL = "optional"
@@ -30,16 +30,16 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
-    level: Level
+    level: DoctorLevel
     seen: str
     remedy: str = ""
 
 
 def examine(workspace: Workspace) -> list[Finding]:
-    """Everything, in the order in which it is needed."""
+    """Run all checks, in the order in which a build needs them."""
     host = toolchain.host()
     found = [architecture(host), *_tools(), _compiles(), _optional_tools(host)]
     symbolizer = toolchain.symbolizer_for_metal() is not None
@@ -52,47 +52,47 @@ def examine(workspace: Workspace) -> list[Finding]:
 
 
 def architecture(host: Host) -> Finding:
-    """Does Python run as what the machine is?"""
+    """Check that Python has the architecture of the machine."""
     seen = f"{host.system} {host.release}, {host.machine}, {host.cpu}, {host.cores} cores"
     if host.translated:
         remedy = "Install tqforge with an arm64 Python: this one runs under Rosetta and cannot use Metal."
-        return Finding(name="machine", level=Level.BAD, seen=f"{seen}; Python is {host.python}", remedy=remedy)
+        return Finding(name="machine", level=DoctorLevel.BAD, seen=f"{seen}; Python is {host.python}", remedy=remedy)
     if host.machine != host.python:
         remedy = f"Install tqforge with a {host.machine} Python."
-        return Finding(name="machine", level=Level.BAD, seen=f"{seen}; Python is {host.python}", remedy=remedy)
-    return Finding(name="machine", level=Level.GOOD, seen=seen)
+        return Finding(name="machine", level=DoctorLevel.BAD, seen=f"{seen}; Python is {host.python}", remedy=remedy)
+    return Finding(name="machine", level=DoctorLevel.GOOD, seen=seen)
 
 
 def disk(free: int, folder: Path) -> Finding:
-    """Room for the archive, the repository and a build."""
+    """Check the space for the archive, the repository and a build."""
     seen = f"{free / _GIB:.1f} GiB free at {folder}"
-    remedy = "A base with one build takes about 1.5 GiB. Free some space, or choose another place with --workspace."
+    remedy = "A base with one build takes about 1.5 GiB. Free some space, or choose another disk with --workspace."
     if free < _DISK_NEEDED:
-        return Finding(name="disk", level=Level.BAD, seen=seen, remedy=remedy)
+        return Finding(name="disk", level=DoctorLevel.BAD, seen=seen, remedy=remedy)
     if free < _DISK_WISHED:
-        return Finding(name="disk", level=Level.OPTIONAL, seen=seen, remedy=remedy)
-    return Finding(name="disk", level=Level.GOOD, seen=seen)
+        return Finding(name="disk", level=DoctorLevel.OPTIONAL, seen=seen, remedy=remedy)
+    return Finding(name="disk", level=DoctorLevel.GOOD, seen=seen)
 
 
 def memory(total: int) -> Finding:
-    """Enough for the compilers and a model."""
+    """Check the memory for compilers and a model."""
     seen = f"{total / _GIB:.1f} GiB"
     if total < _MEMORY_WISHED:
         remedy = "Compilers may run out of memory: build with `--jobs 1`."
-        return Finding(name="memory", level=Level.OPTIONAL, seen=seen, remedy=remedy)
-    return Finding(name="memory", level=Level.GOOD, seen=seen)
+        return Finding(name="memory", level=DoctorLevel.OPTIONAL, seen=seen, remedy=remedy)
+    return Finding(name="memory", level=DoctorLevel.GOOD, seen=seen)
 
 
 def git(tool: Tool) -> Finding:
-    """git, new enough."""
+    """Check the version of git."""
     numbers = tuple(int(part) for part in tool.version.split(".")[:2] if part.isdigit())
     seen = f"{tool.version} at {tool.path}"
     if numbers < OLDEST:
-        return Finding(name="git", level=Level.BAD, seen=seen, remedy=INSTALL)
+        return Finding(name="git", level=DoctorLevel.BAD, seen=seen, remedy=INSTALL)
     if numbers < OLDEST_TO_MERGE:
-        remedy = f"Builds work. `tqforge patch drift`, `tqforge patch prove` and `tqforge pr` merge: {INSTALL}"
-        return Finding(name="git", level=Level.OPTIONAL, seen=seen, remedy=remedy)
-    return Finding(name="git", level=Level.GOOD, seen=seen)
+        remedy = f"Builds work, but `tqforge patch drift`, `tqforge patch prove` and `tqforge pr` do not. {INSTALL}"
+        return Finding(name="git", level=DoctorLevel.OPTIONAL, seen=seen, remedy=remedy)
+    return Finding(name="git", level=DoctorLevel.GOOD, seen=seen)
 
 
 def _tools() -> list[Finding]:
@@ -104,69 +104,69 @@ def _tools() -> list[Finding]:
     try:
         return [*found, git(toolchain.git())]
     except TqforgeError as error:
-        return [*found, Finding(name="git", level=Level.BAD, seen=error.what, remedy=error.remedy)]
+        return [*found, Finding(name="git", level=DoctorLevel.BAD, seen=error.what, remedy=error.remedy)]
 
 
 def _tool(name: str, find: Callable[[], Tool]) -> Finding:
     try:
         tool = find()
     except TqforgeError as error:
-        return Finding(name=name, level=Level.BAD, seen=error.what, remedy=error.remedy)
-    return Finding(name=name, level=Level.GOOD, seen=f"{tool.version} at {tool.path}".strip())
+        return Finding(name=name, level=DoctorLevel.BAD, seen=error.what, remedy=error.remedy)
+    return Finding(name=name, level=DoctorLevel.GOOD, seen=f"{tool.version} at {tool.path}".strip())
 
 
 def _compiles() -> Finding:
     try:
         said = toolchain.compile_probe()
     except TqforgeError as error:
-        return Finding(name="C++17 program", level=Level.BAD, seen=error.what, remedy=error.remedy)
-    return Finding(name="C++17 program", level=Level.GOOD, seen=said)
+        return Finding(name="C++17 program", level=DoctorLevel.BAD, seen=error.what, remedy=error.remedy)
+    return Finding(name="C++17 program", level=DoctorLevel.GOOD, seen=said)
 
 
 def _optional_tools(host: Host) -> Finding:
     tool = toolchain.ccache()
     if tool:
-        return Finding(name="ccache", level=Level.GOOD, seen=str(tool.path))
+        return Finding(name="ccache", level=DoctorLevel.GOOD, seen=str(tool.path))
     how = "brew install ccache" if host.system == "Darwin" else "apt-get install ccache"
     return Finding(
         name="ccache",
-        level=Level.OPTIONAL,
+        level=DoctorLevel.OPTIONAL,
         seen="not installed",
-        remedy=f"`{how}` makes the second build much shorter.",
+        remedy=f"`{how}` makes later builds much faster.",
     )
 
 
 def metal_emulator(host: Host, clang: Tool | None, *, symbolizer: bool = True) -> Finding:
     """Check for the compiler of the Metal emulator. A Mac does not need it."""
     if host.system == "Darwin":
-        return Finding(name="Metal", level=Level.GOOD, seen="this machine's own")
+        return Finding(name="Metal", level=DoctorLevel.GOOD, seen="supported by this machine")
     if clang and not symbolizer:
         return Finding(
             name=emulator.TITLE,
-            level=Level.OPTIONAL,
-            seen=f"{emulator.CLANG} found, but no llvm-symbolizer",
-            remedy=f"`{emulator.INSTALL}` adds source lines to what it finds in the Metal kernels.",
+            level=DoctorLevel.OPTIONAL,
+            seen=f"{emulator.CLANG} found, llvm-symbolizer not found",
+            remedy=f"`{emulator.INSTALL}` adds source lines to what it reports.",
         )
     if clang:
-        return Finding(name=emulator.TITLE, level=Level.GOOD, seen=f"{clang.version} at {clang.path}")
+        return Finding(name=emulator.TITLE, level=DoctorLevel.GOOD, seen=f"{clang.version} at {clang.path}")
     return Finding(
         name=emulator.TITLE,
-        level=Level.OPTIONAL,
+        level=DoctorLevel.OPTIONAL,
         seen=f"{emulator.CLANG} not found",
-        remedy=f"`{emulator.INSTALL}` lets tqforge execute the Metal kernels on this CPU.",
+        remedy=f"`{emulator.INSTALL}` lets tqforge run the Metal kernels on this CPU.",
     )
 
 
 def _sdk() -> Finding:
     try:
-        return Finding(name="macOS SDK", level=Level.GOOD, seen=toolchain.sdk())
+        return Finding(name="macOS SDK", level=DoctorLevel.GOOD, seen=toolchain.sdk())
     except TqforgeError as error:
-        return Finding(name="macOS SDK", level=Level.BAD, seen=error.what, remedy=error.remedy)
+        return Finding(name="macOS SDK", level=DoctorLevel.BAD, seen=error.what, remedy=error.remedy)
 
 
 def _instructions(workspace: Workspace, host: Host) -> Finding:
     why = portable.why_portable(workspace, host)
     if why:
         remedy = "`tqforge build --native` tries again."
-        return Finding(name="instructions", level=Level.OPTIONAL, seen=f"portable: {why}", remedy=remedy)
-    return Finding(name="instructions", level=Level.GOOD, seen="builds use this CPU's own")
+        return Finding(name="instructions", level=DoctorLevel.OPTIONAL, seen=f"portable: {why}", remedy=remedy)
+    return Finding(name="instructions", level=DoctorLevel.GOOD, seen="native: builds are optimized for this CPU")

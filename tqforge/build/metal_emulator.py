@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tqforge.adapters import fs, proc, toolchain
-from tqforge.adapters.cmake import Tree
+from tqforge.adapters.cmake import BuildTree
 from tqforge.build import compiler_log
 from tqforge.core import emulator
 from tqforge.core.values import Tools
@@ -108,7 +108,7 @@ class Builder:
             return self.folder
         tell(changed)
         (self.folder / _STAMP).unlink(missing_ok=True)
-        made = Tree(
+        made = BuildTree(
             source=self.project,
             folder=self.folder,
             tools=replace(self.tools, cxx=clang),
@@ -125,7 +125,7 @@ class Builder:
         return self.folder
 
 
-def _explain(error: proc.ProcessError, made: Tree) -> BuildError:
+def _explain(error: proc.ProcessError, made: BuildTree) -> BuildError:
     failure = compiler_log.first_error(error.done.stdout)
     log = made.build_log if "-C" in error.done.argv else made.configure_log
     what = f"The {emulator.TITLE} does not build: {failure.what}"

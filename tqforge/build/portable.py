@@ -1,4 +1,4 @@
-"""What was learned about this machine the hard way, kept in the workspace."""
+"""Remember per CPU that native builds crashed, so that later builds are portable."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def _read(workspace: Workspace) -> dict[str, str]:
 
 
 def why_portable(workspace: Workspace, host: Host) -> str:
-    """Why this machine gets portable builds by default; empty when it does not."""
+    """Return why builds for this CPU are portable by default; empty if they are native."""
     return _read(workspace).get(_key(host), "")
 
 
 def remember_portable(workspace: Workspace, host: Host, reason: str) -> None:
-    """From now on this machine gets portable builds by default."""
+    """Make later builds for this CPU portable by default."""
     fs.write_text(_file(workspace), json.dumps({**_read(workspace), _key(host): reason}, indent=2) + "\n")
 
 
 def forget_portable(workspace: Workspace, host: Host) -> None:
-    """A native build worked after all."""
+    """Make later builds for this CPU native again."""
     known = _read(workspace)
     if known.pop(_key(host), None) is not None:
         fs.write_text(_file(workspace), json.dumps(known, indent=2) + "\n")

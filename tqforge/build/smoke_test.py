@@ -1,4 +1,4 @@
-"""A green compile is not success: the library is loaded, asked for `tq3_0` by name, and made to decode, in a child."""
+"""Load the built library in a child process, look up `tq3_0`, and decode a few tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tqforge.adapters.console import Output
 from tqforge.adapters.llama.api.model import (
     ALL_LAYERS,
     ContextSpec,
@@ -23,6 +22,7 @@ from tqforge.adapters.llama.client import Child
 from tqforge.build.stamp import LoadCheck
 from tqforge.core.cache_types import TQ3_0
 from tqforge.core.pair import Pair
+from tqforge.core.reporter import Reporter
 from tqforge.errors import CrashError, DownloadError, LoadError
 
 _PROMPT = "The quick brown fox jumps over the lazy dog. The quick brown fox"
@@ -33,7 +33,7 @@ _TIMEOUT = 300.0  # the first launch on Metal compiles every kernel
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is loaded, and where."""
+    """The library to load, and with what."""
 
     library: Path
     bindings: Path
@@ -42,24 +42,24 @@ class Request:
     threads: int
 
 
-def run(request: Request, model: Callable[[], Path], out: Output) -> LoadCheck:
-    """Load, resolve, decode. Raises LoadError or CrashError; a model that cannot be had now defers the decoding."""
+def run(request: Request, model: Callable[[], Path], reporter: Reporter) -> LoadCheck:
+    """Run the smoke test. Raises LoadError or CrashError; without a model, decoding is skipped with the reason."""
     start = time.monotonic()
     with Child(library=request.library, bindings=request.bindings, log=request.log) as child:
         loaded = child.loaded
         types = tuple(sorted(loaded.blocks()))
         if TQ3_0 not in types:
             raise LoadError(
-                f"The built library loads, but it has no type '{TQ3_0}': the patches are not in it.",
+                f"The built library loads, but has no type '{TQ3_0}': it was built without the patches.",
                 where=str(request.library),
                 remedy=f"It knows: {', '.join(types)}. Check the series with `tqforge status`, then build again.",
             )
         try:
             path = model()
         except DownloadError as error:
-            reason = f"decoding was not tried, because the test model is not at hand: {error.what}"
-            return _result(loaded, status="deferred", reason=reason)
-        with out.meter("decoding"):
+            reason = f"Decoding was not tried, because the test model is not available: {error.what}"
+            return _result(loaded, status="skipped", reason=reason)
+        with reporter.meter("decoding"):
             made = _decode(child, request, path)
     seconds = time.monotonic() - start
     return _result(loaded, status="passed", tokens=made, model=path.name, seconds=seconds)
@@ -68,7 +68,7 @@ def run(request: Request, model: Callable[[], Path], out: Output) -> LoadCheck:
 def _result(
     loaded: Loaded,
     *,
-    status: Literal["passed", "deferred"],
+    status: Literal["passed", "skipped"],
     reason: str = "",
     tokens: int = 0,
     model: str = "",
@@ -89,7 +89,7 @@ def _result(
 
 
 def _decode(child: Child, request: Request, model: Path) -> int:
-    """How many tokens came out of a cache of that type; the child refuses logits that are not finite."""
+    """Return how many tokens were decoded with a tq3_0 cache; the child raises for logits that are not finite."""
     child.stage = "decode"
     child.ask(LoadModel(path=model, gpu_layers=ALL_LAYERS if request.metal else 0), timeout=_TIMEOUT)
     spec = ContextSpec(k=TQ3_0, v=TQ3_0, n_ctx=_N_CTX, threads=request.threads)
@@ -98,7 +98,7 @@ def _decode(child: Child, request: Request, model: Path) -> int:
     child.ask(Extend(keep=0, tokens=tokens), timeout=_TIMEOUT)
     made = child.ask(Generate(limit=_NEW_TOKENS), timeout=_TIMEOUT).tokens
     if not made:
-        raise LoadError("The library decoded a prompt and then produced nothing.", where=str(request.log))
+        raise LoadError("The library decoded a prompt and then generated no token.", where=str(request.log))
     return len(tokens) + len(made)
 
 

@@ -1,13 +1,13 @@
-"""What a build was made from, kept beside it. The stamp decides whether a build is used again, and says why not."""
+"""The inputs of a build, kept beside it. They decide whether a build can be reused, and why not."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from tqforge.adapters import fs
 from tqforge.build.cmake_plan import Plan
@@ -23,17 +23,22 @@ class _Record(BaseModel):
 
 
 class Artefact(_Record):
-    """A file the build made, as it was when the build was good."""
+    """A file of the build, as it was when the build finished."""
 
     path: str  # relative to the build folder
     size: int
     mtime_ns: int
 
 
-class LoadCheck(_Record):
-    """What loading the library and decoding with it showed. `deferred` could not run and says why."""
+def _current_word(status: object) -> object:
+    """Read the stamps of versions that wrote `deferred`."""
+    return "skipped" if status == "deferred" else status
 
-    status: Literal["passed", "deferred"]
+
+class LoadCheck(_Record):
+    """The result of the smoke test. `skipped` means that it could not run, with the reason."""
+
+    status: Annotated[Literal["passed", "skipped"], BeforeValidator(_current_word)]
     reason: str = ""
     types: tuple[str, ...] = ()
     symbols: int = 0
@@ -46,7 +51,7 @@ class LoadCheck(_Record):
 
 
 class Stamp(_Record):
-    """The inputs of a build, and what it made."""
+    """The inputs and the results of a build."""
 
     schema_version: Literal[1] = 1
     base: str
@@ -68,13 +73,13 @@ class Stamp(_Record):
 
     @property
     def id(self) -> str:
-        """Short name of exactly these inputs."""
+        """A short hash of the inputs."""
         inputs = (self.base, self.commit, self.tree, self.series_sha256, self.arguments, sorted(self.compilers.items()))
         return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
 
 def wanted(prepared: Checkout, plan: Plan, tools: Tools) -> Stamp:
-    """The stamp a build of that checkout by that plan would carry."""
+    """Return the stamp of a build of this checkout by this plan."""
     return Stamp(
         base=prepared.base.name,
         commit=prepared.base.commit,
@@ -93,7 +98,7 @@ def wanted(prepared: Checkout, plan: Plan, tools: Tools) -> Stamp:
 
 
 def read(folder: Path, name: str = STAMP) -> Stamp | None:
-    """The stamp in that folder; None when there is none or an older tqforge wrote it."""
+    """Read the stamp of a folder; None if there is none, or one of another version."""
     try:
         return Stamp.model_validate_json((folder / name).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
@@ -101,12 +106,12 @@ def read(folder: Path, name: str = STAMP) -> Stamp | None:
 
 
 def write(folder: Path, stamp: Stamp, name: str = STAMP) -> None:
-    """Put the stamp in place, whole."""
+    """Write the stamp of a folder."""
     fs.write_text(folder / name, stamp.model_dump_json(indent=2) + "\n")
 
 
 def describe(folder: Path, paths: list[Path]) -> tuple[Artefact, ...]:
-    """The files of a finished build."""
+    """Describe the files of a finished build."""
     found = []
     for path in sorted(paths):
         state = path.stat()
@@ -117,14 +122,14 @@ def describe(folder: Path, paths: list[Path]) -> tuple[Artefact, ...]:
 
 
 def reasons(old: Stamp | None, new: Stamp, folder: Path, *, begun: bool) -> tuple[str, ...]:
-    """Why `folder` must be built (again); empty when what lies there is what is wanted."""
+    """Return why `folder` must be built; empty if its build can be reused."""
     if old is None:
-        return ("the last build did not come to its end",) if begun else ("first build",)
+        return ("the last build was interrupted",) if begun else ("first build",)
     return (*differences(old, new), *_damaged(old, folder))
 
 
 def differences(old: Stamp, new: Stamp) -> tuple[str, ...]:
-    """What changed between two sets of inputs, in words."""
+    """Return what changed between two sets of inputs, as phrases."""
     said = []
     if old.tree != new.tree:
         said.append(f"the source tree changed: {old.tree[:12]} -> {new.tree[:12]}")
@@ -142,11 +147,11 @@ def differences(old: Stamp, new: Stamp) -> tuple[str, ...]:
             if before.get(name) != after.get(name)
         ]
     added = [target for target in new.targets if target not in old.targets]
-    return (*said, *([f"also wanted: {', '.join(added)}"] if added else []))
+    return (*said, *([f"new targets: {', '.join(added)}"] if added else []))
 
 
 def _changed_options(old: tuple[str, ...], new: tuple[str, ...]) -> list[str]:
-    """`GGML_NATIVE ON -> OFF`; the version options follow the tree and are not named twice."""
+    """Return changes such as `GGML_NATIVE ON -> OFF`, without the version options, which follow the tree."""
     before, after = (dict(word.removeprefix("-D").split("=", 1) for word in words) for words in (old, new))
     names = [name for name in {**before, **after} if name not in ("LLAMA_BUILD_COMMIT", "LLAMA_BUILD_NUMBER")]
     return [
@@ -165,5 +170,5 @@ def _damaged(stamp: Stamp, folder: Path) -> tuple[str, ...]:
             said.append(f"missing: {artefact.path}")
             continue
         if (state.st_size, state.st_mtime_ns) != (artefact.size, artefact.mtime_ns):
-            said.append(f"changed by someone: {artefact.path}")
+            said.append(f"modified: {artefact.path}")
     return tuple(said)

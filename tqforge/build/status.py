@@ -1,4 +1,4 @@
-"""What stands in the workspace, read without changing it; what the builds accept is asked of them, not remembered."""
+"""The state of series, checkout and builds. Builds are asked which cache types they accept."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tqforge.adapters.git import Repository
 from tqforge.adapters.llama.client import Child
 from tqforge.build import builder
 from tqforge.build.builder import Built
-from tqforge.context import Context
 from tqforge.core.cache_types import TQ3_0
 from tqforge.core.values import Base
 from tqforge.errors import ConfigError, TqforgeError
 from tqforge.series import apply, lock
 from tqforge.series import series as series_files
 from tqforge.series.lock import SeriesPaths
+from tqforge.workspace import Workspace
 
 _ALLOWED = re.compile(r"--cache-type-k TYPE\b.*?allowed values:([^(]*)\(default", re.DOTALL)
 _PROBE_PROGRAM = "llama-server"
@@ -25,7 +25,7 @@ _PROBE_PROGRAM = "llama-server"
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesState:
-    """The patches that travel with this tqforge, and what the lock says they give."""
+    """The patches of a base, and the tree that the lock records for them."""
 
     patches: tuple[str, ...]
     sha256: str
@@ -35,7 +35,7 @@ class SeriesState:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckoutState:
-    """Where the checkout stands."""
+    """The state of the checkout."""
 
     path: Path
     exists: bool
@@ -47,7 +47,7 @@ class CheckoutState:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildState:
-    """One build, and what it answered when it was asked just now."""
+    """One build, and what it accepts."""
 
     built: Built
     current: bool  # made from the tree the checkout stands at
@@ -57,7 +57,7 @@ class BuildState:
 
 
 def series(base: Base) -> SeriesState:
-    """The series of a base against its lock."""
+    """Compare the series of a base with its lock."""
     paths = SeriesPaths.of(base.name)
     found = series_files.load(paths.folder)
     problem, tree = "", ""
@@ -72,9 +72,9 @@ def series(base: Base) -> SeriesState:
     )
 
 
-def checkout(ctx: Context, base: Base) -> CheckoutState:
-    """The checkout of a base, with the user's changes if there are any."""
-    repository = Repository(ctx.workspace.checkout(base.name))
+def checkout(workspace: Workspace, base: Base) -> CheckoutState:
+    """Return the state of the checkout of a base."""
+    repository = Repository(workspace.checkout(base.name))
     stamp = apply.read_stamp(repository) if repository.exists() else None
     if stamp is None:
         return CheckoutState(path=repository.path, exists=False)
@@ -88,17 +88,17 @@ def checkout(ctx: Context, base: Base) -> CheckoutState:
     )
 
 
-def builds(ctx: Context, base: Base, tree: str) -> list[BuildState]:
-    """Every finished build of a base, asked what it accepts."""
-    return [_ask(ctx, base, built, tree) for built in builder.all_builds(ctx, base.name)]
+def builds(workspace: Workspace, base: Base, tree: str) -> list[BuildState]:
+    """Return the state of every finished build of a base."""
+    return [_ask(workspace, base, built, tree) for built in builder.all_builds(workspace, base.name)]
 
 
-def _ask(ctx: Context, base: Base, built: Built, tree: str) -> BuildState:
+def _ask(workspace: Workspace, base: Base, built: Built, tree: str) -> BuildState:
     accepts: tuple[str, ...] = ()
     knows, problem = False, ""
     try:
         accepts = accepted_types(proc.run([built.bin / _PROBE_PROGRAM, "--help"], timeout=60).stdout)
-        bindings = ctx.workspace.bindings(base.name)
+        bindings = workspace.bindings(base.name)
         with Child(library=built.bin, bindings=bindings, log=built.folder / "status.log") as child:
             knows = TQ3_0 in child.loaded.blocks()
     except (proc.ProcessError, OSError, TimeoutError) as error:
@@ -109,6 +109,6 @@ def _ask(ctx: Context, base: Base, built: Built, tree: str) -> BuildState:
 
 
 def accepted_types(help_text: str) -> tuple[str, ...]:
-    """The cache types that a program lists for `--cache-type-k`."""
+    """Return the cache types that a program's help lists for `--cache-type-k`."""
     found = _ALLOWED.search(help_text)
     return tuple(word.strip() for word in found[1].replace("\n", " ").split(",")) if found else ()

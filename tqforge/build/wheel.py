@@ -1,4 +1,4 @@
-"""A llama-cpp-python wheel around the very library files that passed the load check."""
+"""Make a llama-cpp-python wheel of the library files that passed the load check."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge import resources
-from tqforge.adapters import fs, proc
+from tqforge.adapters import fs, index, proc
 from tqforge.build import smoke_test
 from tqforge.build.builder import Built, ModelSource
 from tqforge.build.stamp import LoadCheck
-from tqforge.context import Context
+from tqforge.core.reporter import Reporter
 from tqforge.core.values import Base
 from tqforge.errors import BuildError, ConfigError
+from tqforge.workspace import Workspace
 
-#: The libraries of the Python package; what the programs need beside them stays out.
+#: The libraries of the Python package, without those that only the programs need.
 _LIBRARIES = ("llama", "mtmd", "ggml", "ggml-base", "ggml-cpu", "ggml-metal", "ggml-blas")
 _SUFFIX = ".dylib" if sys.platform == "darwin" else ".so"
 _VERSION = re.compile(r'^__version__ = "[^"]*"$', re.MULTILINE)
-#: What the bindings of every pinned release import.
+#: The imports of the bindings of every pinned release.
 REQUIRES = ("typing-extensions>=4.5.0", "numpy>=1.20.0", "diskcache>=5.6.1", "jinja2>=2.11.3")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
-    """A finished wheel, and what its own library showed when it was loaded out of it."""
+class BuiltWheel:
+    """A finished wheel, and the load check of the libraries in it."""
 
     path: Path
     version: str
@@ -37,13 +39,13 @@ class Made:
 
 
 def version(release: str, tree: str) -> str:
-    """`0.3.36+tq.1a2b3c4d`: the bindings' release and the tree (longer if eight digits would read as a number)."""
+    """Return `0.3.36+tq.1a2b3c4d`: release and tree, with more digits when the first eight are all decimal."""
     short = next((tree[:length] for length in range(8, 41) if not tree[:length].isdigit()), tree)
     return f"{release}+tq.{short}"
 
 
 def project_file(name: str) -> str:
-    """The pyproject.toml of the wheel: the metadata of the bindings, nothing to compile."""
+    """Return the pyproject.toml of the wheel, which compiles nothing."""
     lines = [
         '[build-system]\nrequires = ["scikit-build-core"]\nbuild-backend = "scikit_build_core.build"\n',
         "[project]",
@@ -60,73 +62,65 @@ def project_file(name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def make(ctx: Context, base: Base, built: Built, out: Path, model: ModelSource) -> Made:
+def make(
+    workspace: Workspace, reporter: Reporter, base: Base, built: Built, *, out: Path, model: ModelSource
+) -> BuiltWheel:
     """Build the wheel into `out` and decode with it. The caller holds the workspace lock."""
-    named = version(base.archive.version, built.stamp.tree)
-    with tempfile.TemporaryDirectory(prefix="wheel-", dir=ctx.workspace.root) as folder:
+    reporter.step("Packing the libraries with their bindings, and loading them out of the wheel")
+    name = version(base.archive.version, built.stamp.tree)
+    with tempfile.TemporaryDirectory(prefix="wheel-", dir=workspace.root) as folder:
         stage = Path(folder) / "stage"
-        _stage(ctx, base, built, stage, named)
+        _stage(workspace.bindings(base.name) / "llama_cpp", built, stage, name)
         wheel = _pack(stage, Path(folder) / "dist")
-        load = _load(ctx, built, wheel, Path(folder) / "unpacked", model)
+        load = _load(reporter, built, wheel, Path(folder) / "unpacked", model)
         with fs.disk_errors(out):
             out.mkdir(parents=True, exist_ok=True)
             target = out / wheel.name
             with fs.atomic_path(target) as temporary:
                 shutil.copyfile(wheel, temporary)
             target.chmod(0o644)
-    return Made(path=target, version=named, load=load)
+    return BuiltWheel(path=target, version=name, load=load)
 
 
-def _stage(ctx: Context, base: Base, built: Built, stage: Path, named: str) -> None:
+def _stage(bindings: Path, built: Built, stage: Path, name: str) -> None:
     package, library = stage / "llama_cpp", stage / "llama_cpp" / "lib"
-    shutil.copytree(
-        ctx.workspace.bindings(base.name) / "llama_cpp", package, ignore=shutil.ignore_patterns("__pycache__", "lib")
-    )
+    shutil.copytree(bindings, package, ignore=shutil.ignore_patterns("__pycache__", "lib"))
     library.mkdir()
-    for name in _LIBRARIES:
-        path = built.bin / f"lib{name}{_SUFFIX}"
+    for part in _LIBRARIES:
+        path = built.bin / f"lib{part}{_SUFFIX}"
         if path.exists():
             shutil.copy2(path, library)
     init = package / "__init__.py"
-    text, count = _VERSION.subn(f'__version__ = "{named}"', init.read_text(encoding="utf-8"))
+    text, count = _VERSION.subn(f'__version__ = "{name}"', init.read_text(encoding="utf-8"))
     if count != 1:
-        raise ConfigError("The bindings do not name their version as expected.", where=str(init))
+        raise ConfigError("The bindings do not state their version as expected.", where=str(init))
     init.write_text(text, encoding="utf-8")
-    _write_metadata(built, stage, named)
-
-
-def _write_metadata(built: Built, stage: Path, named: str) -> None:
     shutil.copytree(resources.third_party() / "licenses", stage / "licenses")
-    (stage / "pyproject.toml").write_text(project_file(named), encoding="utf-8")
-    keys = built.stamp.model_dump(
+    (stage / "pyproject.toml").write_text(project_file(name), encoding="utf-8")
+    origin = built.stamp.model_dump(
         mode="json", include={"base", "commit", "tree", "series_sha256", "arguments", "version"}
     )
-    (stage / "llama_cpp" / "tqforge.json").write_text(json.dumps(keys, indent=2) + "\n", encoding="utf-8")
+    (package / "tqforge.json").write_text(json.dumps(origin, indent=2) + "\n", encoding="utf-8")
+
+
+def _pip(*words: str | Path, env: Mapping[str, str | None] | None = None) -> None:
+    try:
+        proc.run(index.pip(*words, "--quiet", "--no-deps", "--no-index"), env=env)
+    except proc.ProcessError as error:
+        raise BuildError(
+            f"pip could not make or unpack the wheel: {error.done.tail(5)}", where=str(words[-1])
+        ) from error
 
 
 def _pack(stage: Path, dist: Path) -> Path:
-    words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
     cleared: dict[str, str | None] = dict.fromkeys(("CMAKE_ARGS", "SKBUILD_WHEEL_CMAKE", "ARCHFLAGS"))
-    try:
-        proc.run([*words, "--no-build-isolation", "--wheel-dir", dist, stage], env=cleared)
-    except proc.ProcessError as error:
-        raise BuildError(f"The wheel was not made: {error.done.tail(5)}", where=str(stage)) from error
+    _pip("wheel", "--no-build-isolation", "--wheel-dir", dist, stage, env=cleared)
     return next(dist.glob("*.whl"))
 
 
-def _load(ctx: Context, built: Built, wheel: Path, target: Path, model: ModelSource) -> LoadCheck:
-    """Unpack it as pip would and decode with what came out, apart from the build folder."""
-    words = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--no-index",
-    ]
-    proc.run([*words, "--no-compile", "--target", target, wheel])
+def _load(reporter: Reporter, built: Built, wheel: Path, target: Path, model: ModelSource) -> LoadCheck:
+    """Install the wheel apart from the build folder and decode with what was installed."""
+    _pip("install", "--no-compile", "--target", target, wheel)
     request = smoke_test.Request(
         library=target / "llama_cpp" / "lib",
         bindings=target,
@@ -134,4 +128,4 @@ def _load(ctx: Context, built: Built, wheel: Path, target: Path, model: ModelSou
         metal=built.stamp.metal,
         threads=2,
     )
-    return smoke_test.run(request, model, ctx.out)
+    return smoke_test.run(request, model, reporter)

@@ -1,4 +1,4 @@
-"""The command line: parses, calls one command, turns errors into exit codes."""
+"""The command line: parse it, run one command, turn errors into exit codes."""
 
 from tqforge.cli.app import main
 

@@ -1,4 +1,4 @@
-"""`main` catches, `main_inner` raises: a test can assert on either."""
+"""The program: `main` turns errors into exit codes, `main_inner` raises them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import typer
 
 from tqforge import __version__
 from tqforge.adapters.console import Output
-from tqforge.context import Context
+from tqforge.cli import verbs
 from tqforge.errors import ExitCode, Terminated, TqforgeError
 from tqforge.workspace import ENV_HOME, Workspace
 
 app = typer.Typer(
     name="tqforge",
-    help="Carry the tq3_0 KV-cache type on a pinned llama.cpp, build it, and prove on this machine what it does.",
+    help="Maintain, build and verify a llama.cpp patch series that adds the TurboQuant tq3_0 KV-cache type.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -30,7 +30,7 @@ app = typer.Typer(
 )
 
 
-#: Whether SIGTERM came: typer turns it into the exit code of Ctrl-C.
+#: Set by SIGTERM, because Typer gives it the exit code of Ctrl-C.
 _terminated = threading.Event()
 
 
@@ -45,40 +45,26 @@ def _root(
     ctx: typer.Context,
     workspace: Annotated[
         Path | None,
-        typer.Option("--workspace", envvar=ENV_HOME, help="Folder for downloads, builds and results.", file_okay=False),
+        typer.Option(
+            "--workspace",
+            envvar=ENV_HOME,
+            help="Folder for downloads, builds and results.",
+            metavar="DIR",
+            show_default="the user's cache folder",
+            file_okay=False,
+        ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, only results and errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors, no progress.")] = False,
     _show_version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     ctx.obj = (Workspace.locate(workspace), quiet)
 
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
-
-
-def context_of(ctx: typer.Context, *, json: bool) -> Context:
-    """The Context of a command from what the root options said."""
-    workspace, quiet = ctx.find_root().obj
-    return Context(workspace=workspace, out=Output(json_mode=json, quiet=quiet), argv=tuple(sys.argv[1:]))
-
-
-def finish(code: int) -> None:
-    """End a command with its exit code."""
-    raise typer.Exit(code)
-
-
-def _register() -> None:
-    """Import the verbs; each registers itself on `app`. Their commands are imported only when they run."""
-    from tqforge.cli import verbs
-
-    verbs.register(app)
-
-
 def main_inner(argv: list[str]) -> int:
-    """Run a command line. Raises TqforgeError, KeyboardInterrupt and click's usage errors."""
-    _register()
+    """Run a command line. Raises TqforgeError, KeyboardInterrupt and Typer's usage errors."""
+    verbs.register(app)
     result = typer.main.get_command(app).main(args=argv, prog_name="tqforge", standalone_mode=False)
     return int(result or 0)
 
@@ -100,13 +86,13 @@ def _guarded(action: Callable[[], int], out: Output) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = int(ExitCode.OK)
-    except Exception as error:  # the last door: a bug is reported as one
+    except Exception as error:
         out.err.print(traceback.format_exc(), markup=False)
-        remedy = "Please report it with the lines above."
-        out.error(TqforgeError(f"A bug in tqforge: {type(error).__name__}: {error}", remedy=remedy))
+        what = f"Internal error: {type(error).__name__}: {error}"
+        out.error(TqforgeError(what, remedy="Report this as a bug, with the traceback above."))
         code = int(ExitCode.BUG)
-    if code == ExitCode.INTERRUPTED:  # typer may have caught it before, and given this code back
-        out.err.print("[yellow]interrupted.[/] Run the same command again: it goes on from a clean state.")
+    if code == ExitCode.INTERRUPTED:  # also when Typer caught the interrupt
+        out.err.print("[yellow]Interrupted.[/] Run the same command again to continue.")
     return code
 
 
@@ -119,13 +105,13 @@ def _show_usage_error(error: typer.TyperException) -> None:
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> None:
-    """As Ctrl-C: what runs is wound up, and what was observed is reported."""
+    """Handle SIGTERM like Ctrl-C: clean up, and report what was observed."""
     _terminated.set()
     raise Terminated
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Run the console script."""
     argv = sys.argv[1:]
     signal.signal(signal.SIGTERM, _terminate)
     out = Output(json_mode="--json" in argv)

@@ -9,16 +9,19 @@ import typer
 
 from tqforge.core.cache_types import CACHE_TYPES
 
+#: Panels of the help of verbs with many options.
+MEASURE, RECOMMEND, BUILD = "What to measure", "Recommendation", "Build under test"
+
 
 def complete_base(incomplete: str) -> list[str]:
-    """Bases whose name begins so."""
+    """Complete the name of a base."""
     from tqforge.base.pins import base_names
 
     return [name for name in base_names() if name.startswith(incomplete)]
 
 
 def complete_pair(incomplete: str) -> list[str]:
-    """`q8` gives `q8_0`, `q8_0/` gives `q8_0/f16`, ...; after a comma the next pair begins."""
+    """Complete the last of several pairs: `q8` to `q8_0`, `q8_0/` to `q8_0/f16`, ..."""
     *done, last = incomplete.split(",")
     k, slash, _ = last.partition("/")
     options = [f"{k}/{v}" for v in CACHE_TYPES] if slash else list(CACHE_TYPES)
@@ -26,23 +29,51 @@ def complete_pair(incomplete: str) -> list[str]:
 
 
 def complete_model(incomplete: str) -> list[str]:
-    """Models of models.toml whose name begins so; files are the shell's own business."""
+    """Complete the name of a pinned model; the shell completes file names."""
     from tqforge.base.pins import load_models
 
     return [name for name in load_models()[1] if name.startswith(incomplete)]
 
 
+def complete_stage(incomplete: str) -> list[str]:
+    """Complete the name of a stage."""
+    from tqforge.verify.registry import NAMES
+
+    return [name for name in NAMES if name.startswith(incomplete)]
+
+
 BaseOption = Annotated[
     str | None,
     typer.Option(
-        "--base", "-b", help="Base of bases.toml (its default without).", metavar="NAME", autocompletion=complete_base
+        "--base",
+        "-b",
+        help="Base to use, as named in bases.toml.",
+        metavar="NAME",
+        show_default="the default of bases.toml",
+        autocompletion=complete_base,
     ),
+]
+MetalOption = Annotated[
+    bool | None,
+    typer.Option("--metal/--no-metal", help="Enable or disable Metal.", show_default="on Apple silicon"),
 ]
 NativeOption = Annotated[
     bool | None,
     typer.Option(
         "--native/--portable",
-        help="This CPU's own instructions, or those of most CPUs. Native, unless this CPU refused it before.",
+        help="Optimize for this CPU, or build for any CPU.",
+        show_default="native; portable after a native build crashed here",
+    ),
+]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="Folder to write to.",
+        metavar="DIR",
+        show_default="in the workspace",
+        file_okay=False,
     ),
 ]
 ModelOption = Annotated[
@@ -50,28 +81,54 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         "-m",
-        help="A name from models.toml, or a GGUF file; may be repeated.",
+        help="Model to use: a name from models.toml, or a GGUF file. May be repeated.",
+        metavar="MODEL",
+        show_default="the default of models.toml",
         autocompletion=complete_model,
+        rich_help_panel=MEASURE,
     ),
 ]
 PairsOption = Annotated[
     str | None,
-    typer.Option(help="K/V pairs, as f16,q8_0/tq3_0 (f16 is always added).", autocompletion=complete_pair),
+    typer.Option(
+        "--pairs",
+        help="K/V pairs, e.g. q8_0,q8_0/tq3_0; f16 is always added.",
+        metavar="PAIRS",
+        autocompletion=complete_pair,
+        rich_help_panel=MEASURE,
+    ),
 ]
-ThreadsOption = Annotated[int | None, typer.Option("--threads", "-t", min=1, help="Threads of llama.cpp.")]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Folder of the report (else in the workspace).", file_okay=False)
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        "-t",
+        min=1,
+        help="Number of threads that llama.cpp uses.",
+        metavar="N",
+        show_default="physical cores",
+        rich_help_panel=BUILD,
+    ),
 ]
 LibraryOption = Annotated[
-    Path | None, typer.Option(help="Another build's library folder.", file_okay=False, exists=True)
+    Path | None,
+    typer.Option(
+        "--library",
+        help="Test the libraries in this folder instead of a build of tqforge.",
+        metavar="DIR",
+        file_okay=False,
+        exists=True,
+        rich_help_panel=BUILD,
+    ),
 ]
 BindingsOption = Annotated[
     Path | None,
-    typer.Option(help="Folder with the llama_cpp package that fits --library.", file_okay=False, exists=True),
-]
-MetalOption = Annotated[
-    bool | None,
     typer.Option(
-        "--metal/--no-metal", help="With Metal, or for the CPU alone (the default is what the machine can do)."
+        "--bindings",
+        help="Folder with the llama_cpp package that matches --library.",
+        metavar="DIR",
+        file_okay=False,
+        exists=True,
+        rich_help_panel=BUILD,
     ),
 ]

@@ -1,1 +1,1 @@
-"""One verb, one file, one function that returns the exit code."""
+"""One module per verb, with a function that returns the exit code. Commands do not import each other."""

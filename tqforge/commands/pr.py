@@ -27,7 +27,7 @@ def run(ctx: Context, *, base_name: str | None = None, patches: Path | None = No
     known = rules.load(resources.third_party() / "upstream_rules.toml")
     with ctx.workspace.lock("tqforge pr"):
         _require_clean(ctx, base, paths)
-        repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
+        repository, commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
         chosen = series.load(paths.folder)
         with tempfile.TemporaryDirectory(prefix="tqforge-pr-") as scratch:
             with apply.temporary_worktree(repository, "pr", commit) as work:

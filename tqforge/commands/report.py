@@ -1,4 +1,4 @@
-"""`tqforge report`: a recorded run, shown again."""
+"""`tqforge report`: show the report of an earlier run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tqforge.report.schema import store
 
 
 def run(ctx: Context, path: Path | None = None, page: Path | None = None) -> int:
-    """Print the run; with `page` write its HTML there. Nothing is measured and the recorded run stays as it is."""
+    """Print the report, and write it as HTML to `page`."""
     source = path or store.newest(ctx.workspace.runs)
     report = store.load(source)
     if page:
         fs.write_text(page, html.render(report))
-        ctx.out.say(f"The page is in {page}")
+        ctx.out.tell(f"HTML report: {page}")
     ctx.out.show(screen.render(report))
     ctx.out.document(report.to_json())
     return 0

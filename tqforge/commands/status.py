@@ -1,4 +1,4 @@
-"""`tqforge status`: one screen about pin, series, checkout and builds."""
+"""`tqforge status`: show base, series, checkout and builds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _SHOWN_CHANGES = 5
 
 
 def run(ctx: Context, base_name: str | None = None) -> int:
-    """Print what is pinned, what is there, and what the builds answer."""
+    """Print the state of the workspace, and the cache types that each build accepts."""
     base = load_base(base_name)
     series = status.series(base)
-    checkout = status.checkout(ctx, base)
-    builds = status.builds(ctx, base, checkout.tree)
+    checkout = status.checkout(ctx.workspace, base)
+    builds = status.builds(ctx.workspace, base, checkout.tree)
     rows = [
         ("base", f"{base.name}: {base.title}, commit {base.commit}"),
         ("", f"tree {base.tree}"),
@@ -43,22 +43,22 @@ def _checkout_words(checkout: CheckoutState, series: SeriesState) -> str:
     if not checkout.exists:
         return f"none yet at {checkout.path}"
     if checkout.interrupted:
-        return f"{checkout.path}: an apply was interrupted; the next `tqforge build` repairs it"
+        return f"{checkout.path}: an apply was interrupted; `tqforge build` repairs it"
     as_locked = {"": "", checkout.tree: ", as locked"}.get(series.tree, ", not the locked tree")
-    dirty = f", {len(checkout.changes)} files changed by you" if checkout.changes else ", clean"
+    dirty = f", {len(checkout.changes)} uncommitted changes" if checkout.changes else ", clean"
     return f"tree {checkout.tree} at {checkout.path}, {checkout.applied} patches{as_locked}{dirty}"
 
 
 def _build_rows(build: BuildState) -> list[tuple[str, str]]:
     stamp = build.built.stamp
-    fresh = "made from this checkout" if build.current else f"made from another tree ({stamp.tree[:12]}): build again"
+    fresh = "of this checkout" if build.current else f"out of date (tree {stamp.tree[:12]}): run `tqforge build`"
     kind = "native" if stamp.native else "portable"
     load = build.built.load
     checked = f"load check passed ({load.tokens} tokens, {load.pair})" if load.status == "passed" else load.reason
     rows = [("build", f"{stamp.preset}, {kind}, {stamp.version}, {fresh}"), ("", checked)]
     if build.problem:
-        return [*rows, ("", f"does not answer: {build.problem}")]
-    has = "resolves tq3_0" if build.knows else "has no tq3_0"
+        return [*rows, ("", f"cannot be run: {build.problem}")]
+    has = "has tq3_0" if build.knows else "has no tq3_0"
     return [*rows, ("", f"accepts {', '.join(build.accepts) or 'no cache types'}; the library {has}")]
 
 

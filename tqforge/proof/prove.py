@@ -8,12 +8,12 @@ from pathlib import Path
 
 from tqforge import resources
 from tqforge.adapters import fs, toolchain
-from tqforge.adapters.cmake import Tree
-from tqforge.adapters.console import Meter
+from tqforge.adapters.cmake import BuildTree
 from tqforge.adapters.git import Repository
 from tqforge.base import source
 from tqforge.build import builder, cmake_plan, compiler_log, metal_emulator
 from tqforge.context import Context
+from tqforge.core.reporter import Meter
 from tqforge.core.values import Base
 from tqforge.errors import ConfigError
 from tqforge.proof import schedule
@@ -46,7 +46,7 @@ def prove(ctx: Context, base: Base, paths: SeriesPaths, selection: Selection) ->
     if not chosen.patches:
         raise ConfigError("There is no patch to prove.", where=str(paths.folder))
     wanted = {chosen.find(name).title for name in selection.patches} or {patch.title for patch in chosen.patches}
-    repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
+    repository, commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
     every = _items(repository, commit, chosen)
     items = [item for item in every if item.title in wanted]
     with ctx.out.meter("prove") as meter:  # steps differ too much for an estimate of the time left
@@ -103,8 +103,8 @@ def _runner(ctx: Context, base: Base, repository: Repository, jobs: int | None, 
     folder = ctx.workspace.build(base.name, "prove")
     arguments = (*plan.arguments, _NO_COMMIT)
     # a file that asks with __has_include looks the same to ccache's direct mode whether the other one is there or not
-    environment = {**builder.environment(ctx), "CCACHE_NODIRECT": "1"}
-    cmake = Tree(
+    environment = {**builder.environment(ctx.workspace), "CCACHE_NODIRECT": "1"}
+    cmake = BuildTree(
         # laid out like a workspace: what `tqforge build` compiled is found again in ccache
         source=folder / "git" / base.name,
         folder=folder / "builds" / base.name / "prove",

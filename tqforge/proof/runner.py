@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from tqforge.adapters import proc
-from tqforge.adapters.cmake import Tree
+from tqforge.adapters.cmake import BuildTree
 from tqforge.adapters.git import Repository
-from tqforge.build import builder, compiler_log, metal_emulator
+from tqforge.build import compiler_log, metal_emulator
 from tqforge.proof.metal_guard import MetalEmulator
 from tqforge.proof.results import GuardResult, GuardStatus, ResultCache
 from tqforge.series.trailers import Guard
@@ -27,7 +27,7 @@ class ProofRunner:
     """One worktree and one build folder for all trees, so that only the differences are compiled."""
 
     repository: Repository
-    cmake: Tree
+    cmake: BuildTree
     arguments: Sequence[str]
     jobs: int
     cache: ResultCache
@@ -78,7 +78,7 @@ class ProofRunner:
         except proc.ProcessError as error:
             failure = compiler_log.first_error(error.done.stdout)
             if error.done.signal_name or failure.cause != "source":
-                raise builder.explain(error, self.cmake.build_log) from error
+                raise compiler_log.explain(error, self.cmake.build_log) from error
             return failure.what
         return ""
 

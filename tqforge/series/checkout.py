@@ -5,17 +5,19 @@ from __future__ import annotations
 from tqforge.adapters import fs
 from tqforge.adapters.git import Repository
 from tqforge.base import source as sources
-from tqforge.context import Context
+from tqforge.core.reporter import Reporter
 from tqforge.core.values import AppliedPatch, Base, Checkout
 from tqforge.series import apply, lock
 from tqforge.series import series as series_files
 from tqforge.series.apply import Stamp
 from tqforge.series.lock import SeriesPaths
 from tqforge.series.series import Series
+from tqforge.workspace import Workspace
 
 
 def prepare(
-    ctx: Context,
+    workspace: Workspace,
+    reporter: Reporter,
     base: Base,
     *,
     source: str = sources.ARCHIVE,
@@ -34,11 +36,11 @@ def prepare(
     entry = lock.read(paths.lock).bases.get(base.name)
     if entry and not write_lock:
         lock.check_series(entry, series, paths.lock)
-    if not discard and not write_lock and (ready := _unchanged(ctx, base, source, series)):
+    if not discard and not write_lock and (ready := _unchanged(workspace, base, source, series)):
         return ready
-    fs.remove_leftovers(ctx.workspace.downloads)
-    fs.remove_leftovers(ctx.workspace.checkout(base.name).parent)
-    repository, base_commit = sources.ensure_base(ctx, base, source)
+    fs.remove_leftovers(workspace.downloads)
+    fs.remove_leftovers(workspace.checkout(base.name).parent)
+    repository, base_commit = sources.ensure_base(workspace, reporter, base, source)
     applied = _apply(repository, base_commit, series, discard=discard)
     if write_lock:
         lock.record(paths.lock, base.name, base.tree, applied)
@@ -51,7 +53,7 @@ def prepare(
         source=source, base_commit=base_commit, series_sha256=series.sha256, head=head, tree=tree, patches=applied
     )
     apply.write_stamp(repository, stamp)
-    ctx.out.say(f"  {len(applied)} patches applied, tree {tree}")
+    reporter.tell(f"  {len(applied)} patches applied, tree {tree}")
     return _checkout(base, repository, stamp, reused=False)
 
 
@@ -65,9 +67,9 @@ def _apply(repository: Repository, base_commit: str, series: Series, *, discard:
         return apply.commit_series(repository, work, series)
 
 
-def _unchanged(ctx: Context, base: Base, origin: str, series: Series) -> Checkout | None:
+def _unchanged(workspace: Workspace, base: Base, origin: str, series: Series) -> Checkout | None:
     """Return the checkout as it is, if its stamp, HEAD and files show that nothing changed."""
-    repository = Repository(ctx.workspace.checkout(base.name))
+    repository = Repository(workspace.checkout(base.name))
     stamp = apply.read_stamp(repository)
     if not stamp or stamp.series_sha256 != series.sha256:
         return None

@@ -11,21 +11,24 @@ from tqforge.adapters.git import Repository
 from tqforge.build import builder, cmake_plan, compiler_log, metal_emulator
 from tqforge.build.builder import Built
 from tqforge.build.metal_emulator import Recipe
-from tqforge.context import Context
+from tqforge.core.reporter import Reporter
 from tqforge.errors import CheckoutError
+from tqforge.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class BuildPrograms:
     """Programs of a build that are compiled on request. The caller holds the workspace lock."""
 
-    ctx: Context
+    workspace: Workspace
+    reporter: Reporter
     built: Built
 
     def program(self, name: str) -> Path:
         """Build a program. Raises BuildError, or CheckoutError if the source has changed since the build."""
         self._same_source()
-        builder.ensure_targets(self.ctx, self.built, [name])  # one that is there may be of an earlier tree
+        # a program that exists may be of an earlier tree
+        builder.ensure_targets(self.workspace, self.reporter, self.built, [name])
         return self.built.bin / name
 
     def emulator(self, recipe: Recipe) -> Path:
@@ -38,7 +41,7 @@ class BuildPrograms:
             libraries=self.built.bin,
             key=f"{stamp.tree} {library.st_size} {library.st_mtime_ns}",
         )
-        with self.ctx.out.meter("compiling the Metal emulator", 1.0) as meter:
+        with self.reporter.meter("compiling the Metal emulator", 1.0) as meter:
 
             def progress(line: str) -> None:
                 if step := compiler_log.step(line):
@@ -49,14 +52,14 @@ class BuildPrograms:
     def _builder(self) -> metal_emulator.Builder:
         return metal_emulator.Builder(
             project=resources.metal_dir(),
-            folder=self.ctx.workspace.build(self.built.stamp.base, "metal-emulator"),
+            folder=self.workspace.build(self.built.stamp.base, "metal-emulator"),
             tools=toolchain.tools(),
             jobs=cmake_plan.jobs(toolchain.host()),
-            environment=builder.environment(self.ctx),
+            environment=builder.environment(self.workspace),
         )
 
     def _tell(self, why: str) -> None:
-        self.ctx.out.tell(f"  compiling the Metal emulator, a few minutes, because {why}")
+        self.reporter.tell(f"  compiling the Metal emulator, a few minutes, because {why}")
 
     def _same_source(self) -> None:
         """Raise CheckoutError if the checkout is no longer what was built."""

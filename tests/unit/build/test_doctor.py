@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tqforge.build import doctor, portable
-from tqforge.build.doctor import Level
+from tqforge.build.doctor import DoctorLevel
 from tqforge.core.values import Host, Tool
 from tqforge.workspace import Workspace
 
@@ -17,48 +17,54 @@ NARROW = Host(system="Linux", release="6.1", machine="x86_64", python="x86", cpu
 
 @pytest.mark.parametrize(
     ("host", "level", "word"),
-    [(MAC, Level.GOOD, ""), (ROSETTA, Level.BAD, "Rosetta"), (NARROW, Level.BAD, "x86_64 Python")],
+    [(MAC, DoctorLevel.GOOD, ""), (ROSETTA, DoctorLevel.BAD, "Rosetta"), (NARROW, DoctorLevel.BAD, "x86_64 Python")],
 )
-def test_architecture(host: Host, level: Level, word: str) -> None:
+def test_architecture(host: Host, level: DoctorLevel, word: str) -> None:
     finding = doctor.architecture(host)
     assert finding.level is level
     assert word in finding.remedy
 
 
 @pytest.mark.parametrize(
-    ("free", "level"), [(GIB, Level.BAD), (2 * GIB, Level.OPTIONAL), (4 * GIB, Level.GOOD), (90 * GIB, Level.GOOD)]
+    ("free", "level"),
+    [
+        (GIB, DoctorLevel.BAD),
+        (2 * GIB, DoctorLevel.OPTIONAL),
+        (4 * GIB, DoctorLevel.GOOD),
+        (90 * GIB, DoctorLevel.GOOD),
+    ],
 )
-def test_disk(free: int, level: Level) -> None:
+def test_disk(free: int, level: DoctorLevel) -> None:
     finding = doctor.disk(free, Path("/workspace"))
     assert finding.level is level
-    assert bool(finding.remedy) == (level is not Level.GOOD)
+    assert bool(finding.remedy) == (level is not DoctorLevel.GOOD)
 
 
-@pytest.mark.parametrize(("total", "level"), [(2 * GIB, Level.OPTIONAL), (16 * GIB, Level.GOOD)])
-def test_memory(total: int, level: Level) -> None:
+@pytest.mark.parametrize(("total", "level"), [(2 * GIB, DoctorLevel.OPTIONAL), (16 * GIB, DoctorLevel.GOOD)])
+def test_memory(total: int, level: DoctorLevel) -> None:
     assert doctor.memory(total).level is level
 
 
 @pytest.mark.parametrize(
     ("version", "level"),
     [
-        ("2.25.1", Level.BAD),
-        ("2.31.8", Level.BAD),
-        ("2.32.0", Level.OPTIONAL),
-        ("2.37.7", Level.OPTIONAL),
-        ("2.38.0", Level.GOOD),
-        ("2.39.5", Level.GOOD),
-        ("3.0", Level.GOOD),
+        ("2.25.1", DoctorLevel.BAD),
+        ("2.31.8", DoctorLevel.BAD),
+        ("2.32.0", DoctorLevel.OPTIONAL),
+        ("2.37.7", DoctorLevel.OPTIONAL),
+        ("2.38.0", DoctorLevel.GOOD),
+        ("2.39.5", DoctorLevel.GOOD),
+        ("3.0", DoctorLevel.GOOD),
     ],
 )
-def test_git(version: str, level: Level) -> None:
+def test_git(version: str, level: DoctorLevel) -> None:
     assert doctor.git(Tool(name="git", path=Path("/usr/bin/git"), version=version)).level is level
 
 
 def test_the_metal_emulator_is_wished_for_where_there_is_no_metal() -> None:
     clang = Tool(name="clang++-19", path=Path("/usr/bin/clang++-19"), version="19.1")
-    assert doctor.metal_emulator(MAC, None).level is Level.GOOD
-    assert doctor.metal_emulator(NARROW, clang).level is Level.GOOD
+    assert doctor.metal_emulator(MAC, None).level is DoctorLevel.GOOD
+    assert doctor.metal_emulator(NARROW, clang).level is DoctorLevel.GOOD
     assert "clang-19" in doctor.metal_emulator(NARROW, None).remedy
     assert "llvm-19" in doctor.metal_emulator(NARROW, clang, symbolizer=False).remedy
 

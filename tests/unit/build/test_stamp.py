@@ -67,7 +67,7 @@ def test_the_same_inputs_need_no_build(tmp_path: Path, finished: Stamp) -> None:
             {"tools": {"cmake": "/venv/cmake 4.1", "ninja": "/venv/ninja 1.13"}},
             "tool changed: /venv/cmake 4.0 -> /venv/cmake 4.1",
         ),
-        ({"targets": ("llama", "llama-server", "llama-bench")}, "also wanted: llama-bench"),
+        ({"targets": ("llama", "llama-server", "llama-bench")}, "new targets: llama-bench"),
     ],
 )
 def test_each_change_is_named_once(tmp_path: Path, finished: Stamp, changes: dict[str, Any], reason: str) -> None:
@@ -90,13 +90,11 @@ def test_a_missing_and_a_changed_file_are_noticed(tmp_path: Path, finished: Stam
     os.utime(tmp_path / "bin/llama-server", ns=(1, 1))
     assert buildstamp.reasons(finished, _stamp(), tmp_path, begun=True) == (
         "missing: bin/libllama.so.0",
-        "changed by someone: bin/llama-server",
+        "modified: bin/llama-server",
     )
 
 
-@pytest.mark.parametrize(
-    ("begun", "reason"), [(False, "first build"), (True, "the last build did not come to its end")]
-)
+@pytest.mark.parametrize(("begun", "reason"), [(False, "first build"), (True, "the last build was interrupted")])
 def test_without_a_stamp(tmp_path: Path, begun: bool, reason: str) -> None:
     assert buildstamp.reasons(None, _stamp(), tmp_path, begun=begun) == (reason,)
 
@@ -110,3 +108,13 @@ def test_a_stamp_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
 def test_the_id_follows_the_inputs_not_the_results(finished: Stamp) -> None:
     assert finished.id == _stamp().id
     assert finished.id != _stamp(tree="b" * 40).id
+
+
+def test_a_stamp_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """Earlier versions wrote `deferred` where this one writes `skipped`."""
+    text = _stamp(load=LoadCheck(status="skipped", reason="offline")).model_dump_json()
+    (tmp_path / buildstamp.STAMP).write_text(text.replace('"skipped"', '"deferred"'), encoding="utf-8")
+    read = buildstamp.read(tmp_path)
+    assert read
+    assert read.load
+    assert read.load.status == "skipped"

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from tqforge.adapters import proc
-from tqforge.adapters.cmake import Tree
+from tqforge.adapters.cmake import BuildTree
 from tqforge.adapters.git import Repository
 from tqforge.errors import TqforgeError
 from tqforge.proof.metal_guard import MetalEmulator
@@ -84,7 +84,7 @@ class Bench:
         monkeypatch.setattr(ProofRunner, "_check_out", lambda _, tree: None)
         self.runner = ProofRunner(
             repository=Repository(folder),
-            cmake=cast(Tree, self.build),
+            cmake=cast(BuildTree, self.build),
             arguments=("-DX=1",),
             jobs=2,
             cache=self.cache,

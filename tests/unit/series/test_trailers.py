@@ -61,3 +61,79 @@ def test_what_new_writes_is_what_lint_reads(subject: str, body: str, why: str) -
     assert dict(patch.trailers) == values
     assert problems(patch.trailers, "a-b") == []
     assert patch.subject == subject
+
+
+@pytest.mark.parametrize(
+    ("text", "program", "args"),
+    [
+        ("test-tq3_0", "test-tq3_0", ()),
+        ("  test-tq3_0   norm  all ", "test-tq3_0", ("norm", "all")),
+        (
+            "test-backend-ops test -o CPY -p type_src=f32,.*",
+            "test-backend-ops",
+            ("test", "-o", "CPY", "-p", "type_src=f32,.*"),
+        ),
+    ],
+)
+def test_a_guard_is_a_program_with_arguments(text: str, program: str, args: tuple[str, ...]) -> None:
+    guard = Guard.parse(text)
+    assert (guard.program, guard.args, guard.on_metal_emulator) == (program, args, False)
+    assert str(guard) == " ".join(text.split())
+
+
+@pytest.mark.parametrize("sign", [";", "&", "|", "<", ">", "`", "$", "\\"])
+def test_a_guard_runs_without_a_shell(sign: str) -> None:
+    with pytest.raises(ValueError, match="without a shell"):
+        Guard.parse(f"test-x a{sign}b")
+
+
+@pytest.mark.parametrize("text", ["", "  ", "/bin/true", "../test-x", "-x"])
+def test_a_guard_names_a_program_of_the_build(text: str) -> None:
+    with pytest.raises(ValueError, match=r"names no command|not the name of a test program"):
+        Guard.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "about"),
+    [
+        ("Pending", "Pending", ""),
+        ("Submitted [https://example.org/1]", "Submitted", "https://example.org/1"),
+        ("Merged [b1234]", "Merged", "b1234"),
+        ("Inappropriate [only for tests]", "Inappropriate", "only for tests"),
+    ],
+)
+def test_upstream_status(text: str, word: str, about: str) -> None:
+    status = Status.parse(text)
+    assert (status.word, status.about) == (word, about)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pending", "use Pending"),
+        ("Done", "use Pending"),
+        ("Pending [x]", "Pending takes no bracket"),
+        ("Submitted", "Submitted must say where"),
+        ("Merged [ ]", "Merged must say where"),
+        ("Inappropriate", "Inappropriate must say why"),
+    ],
+)
+def test_an_invalid_status(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Status.parse(text)
+
+
+@pytest.mark.parametrize("body", ["", "  \n", "A body.\nIn two lines."])
+def test_a_message_has_its_trailers_in_the_last_paragraph(body: str) -> None:
+    values = {"Guard": "test-x", "Why": "it is needed here", "Patch-Name": "a-b", "Upstream-Status": "Pending"}
+    text = message("ggml : x", body, values)
+    subject, _, rest = text.partition("\n\n")
+    assert subject == "ggml : x"
+    paragraphs = rest.rstrip("\n").split("\n\n")
+    assert paragraphs[-1].splitlines() == [
+        "Patch-Name: a-b",
+        "Why: it is needed here",
+        "Upstream-Status: Pending",
+        "Guard: test-x",
+    ]
+    assert paragraphs[:-1] == ([body.strip()] if body.strip() else [])

@@ -27,7 +27,7 @@ def _run(argv: Sequence[str | Path], *, check: bool = True, **options: object) -
         done = proc.run(["git", *argv], check=False, **options)  # type: ignore[arg-type]
     except FileNotFoundError:
         raise ToolchainError("git was not found.", remedy=INSTALL) from None
-    if not done.ok and _DISK_FULL.search(done.stdout + done.stderr):
+    if not done.ok and fs.names_full_disk(done.stdout + done.stderr):
         raise DiskFullError("The disk is full.", where=str(options.get("cwd", "")))
     if check and not done.ok:
         raise proc.ProcessError(done)
@@ -167,7 +167,9 @@ class Repository:
         refspec = f"{revision}:refs/tqforge/fetched"
         done = _run([*words, "--end-of-options", url, refspec], check=False, cwd=self.path, env=env, on_line=line)
         if not done.ok:
-            raise DownloadError(f"git could not fetch {revision[:12]}: {_last_error(done)}", where=url)
+            raise DownloadError(
+                f"git could not fetch {revision[:12]}: {proc.last_error(done.tail()) or 'no message'}", where=url
+            )
         return self.resolve("refs/tqforge/fetched^{commit}")
 
 
@@ -182,11 +184,6 @@ def _merge_of(output: str, *, clean: bool) -> Merge:
         groups.append((fields[place + 1 + count], tuple(paths)))
         place += count + 3
     return Merge(tree=fields[0], clean=clean, files=tuple(fields[1:end]), notes=tuple(groups))
-
-
-def _last_error(done: proc.Completed) -> str:
-    lines = [line for line in done.tail().splitlines() if line.startswith(("fatal:", "error:", "ERROR:"))]
-    return (lines or done.tail(1).splitlines() or ["no message"])[-1]
 
 
 def remove_stale_lock(repository: Repository) -> None:

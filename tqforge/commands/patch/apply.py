@@ -30,7 +30,9 @@ def run(
     repository = Repository(ctx.workspace.checkout(base.name))
     with ctx.workspace.lock("tqforge patch apply"):
         try:
-            ready = prepare(ctx, base, source=source, paths=paths, discard=discard, write_lock=write_lock)
+            ready = prepare(
+                ctx.workspace, ctx.out, base, source=source, paths=paths, discard=discard, write_lock=write_lock
+            )
         except ApplyError as error:
             raise resolve.start(repository, error) from None
         resolve.abort(repository)
@@ -49,7 +51,7 @@ def continue_(ctx: Context, *, base_name: str | None = None, patches: Path | Non
         skipped = resolve.current(repository).skipped
         head = resolve.resolved_head(repository)
         changed = export.write(repository, base.tree, paths, head, keep_shifted=True)
-        ready = prepare(ctx, base, paths=paths, write_lock=True)
+        ready = prepare(ctx.workspace, ctx.out, base, paths=paths, write_lock=True)
         resolve.abort(repository)
     _warn_of_lost_lines(ctx, before, series.load(paths.folder))
     for name in skipped:

@@ -49,8 +49,10 @@ def _probe(ctx: Context, base: Base, paths: SeriesPaths, targets: Sequence[str])
     chosen = series.load(paths.folder)
     if not chosen.patches:
         raise ConfigError("There is no patch to try.", where=str(paths.folder))
-    repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
-    found = tuple(snapshots.import_snapshot(ctx, repository, base, target) for target in dict.fromkeys(targets))
+    repository, commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
+    found = tuple(
+        snapshots.import_snapshot(ctx.workspace, ctx.out, repository, base, target) for target in dict.fromkeys(targets)
+    )
     with apply.temporary_worktree(repository, "drift", commit) as work:
         whole = tuple(patch for patch in chosen.patches if not broken_reason(patch.data))
         applied = apply.commit_series(repository, work, series.Series(chosen.folder, whole))

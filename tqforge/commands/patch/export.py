@@ -38,7 +38,7 @@ def run(
         theirs = Repository(repository.absolute() if repository else ctx.workspace.checkout(base.name))
         _require_clean(theirs, revision)
         changed = export.write(theirs, base.tree, paths, theirs.resolve(revision), keep_shifted=keep_shifted)
-        ready = prepare(ctx, base, paths=paths, discard=repository is None, write_lock=True)
+        ready = prepare(ctx.workspace, ctx.out, base, paths=paths, discard=repository is None, write_lock=True)
     for name in changed:
         ctx.out.say(f"  wrote {name}")
     ctx.out.show(f"{len(ready.patches)} patches, {len(changed)} files written, tree {ready.tree}")
@@ -69,9 +69,9 @@ def check(ctx: Context, *, base_name: str | None = None, patches: Path | None = 
     if not series.patches:
         raise ConfigError("There is no patch to check.", where=str(paths.folder))
     with ctx.workspace.lock("tqforge patch export --check"):
-        repository, base_commit = source.ensure_base(ctx, base, source.ARCHIVE)
+        repository, base_commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
         differences = export.check(repository, base_commit, series)
-        ready = prepare(ctx, base, paths=paths)  # raises when the lock is out of date
+        ready = prepare(ctx.workspace, ctx.out, base, paths=paths)  # raises when the lock is out of date
     bad = {name: kind for name, kind in differences.items() if kind is not Difference.SAME}
     for name, kind in bad.items():
         ctx.out.show(f"{name}: {_REMEDY.get(kind, str(kind))}")

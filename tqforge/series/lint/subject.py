@@ -123,7 +123,7 @@ def load(ctx: Context, base: Base, paths: SeriesPaths) -> Subject:
 def _trees(ctx: Context, base: Base, chosen: Series) -> tuple[SourceTree | None, SourceTree | None, str]:
     """Return the base and the patched tree, or the reason why they are not available. The checkout is not touched."""
     try:
-        repository, commit = source.ensure_base(ctx, base, source.ARCHIVE)
+        repository, commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
         with apply.temporary_worktree(repository, "lint", commit) as work:
             apply.commit_series(repository, work, chosen)
             head = work.resolve("HEAD")

@@ -6,10 +6,11 @@ import re
 
 import pytest
 
+from tqforge.adapters.llama import emulator_report
 from tqforge.report.judge import statuses
 from tqforge.report.render.sentences.reasons import reasons
 from tqforge.report.schema.base import StageStatus
-from tqforge.verify import device, emulator_report
+from tqforge.verify import device
 from tqforge.verify.stages.ops import backend_ops
 from tqforge.verify.stages.ops import stage as ops
 from tqforge.verify.stages.ops.backend_ops import Job, Said

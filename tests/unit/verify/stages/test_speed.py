@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_stages import FACTS, KEYS
+from sessions import FACTS, KEYS
 
 from tqforge.adapters.console import Output
 from tqforge.adapters.llama.api.measure import (

@@ -7,38 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sessions import FACTS, session
 
-from tqforge.adapters.console import Output
-from tqforge.adapters.gguf_io import ModelFacts
 from tqforge.adapters.llama.api.cache import CacheReport, CacheTensor
 from tqforge.core import divergence, tq3_0
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import CrashError, UsageError
 from tqforge.report.judge import facts, statuses
 from tqforge.report.schema.base import Check, StageStatus
-from tqforge.report.schema.provenance import BuildProvenance
 from tqforge.report.schema.stages import CheckStage, Stage
 from tqforge.verify import run, settings
 from tqforge.verify.registry import BY_NAME
-from tqforge.verify.session import Session, SkippedError, Target, padded
+from tqforge.verify.session import Session, SkippedError, padded
 from tqforge.verify.stages import codec as codec_stage
 from tqforge.verify.stages import memory
 
-FACTS = ModelFacts(
-    path=Path("m.gguf"), size=1, name="m", arch="llama", layers=2, heads=9, kv_heads=(3, 3), head_k=64, head_v=64,
-    trained_context=8192, vocabulary=10, swa_window=None, mla=False, recurrent=False, chat_template=None, bos="",
-    eos="", bos_id=None,
-)  # fmt: skip
-KEYS = BuildProvenance(
-    base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
-)
 SIZES = {"q8_0": (32, 34), "tq3_0": (32, 14)}
-
-
-def session(tmp_path: Path) -> Session:
-    target = Target(library=tmp_path, bindings=tmp_path, provenance=KEYS, gpu=False)
-    chosen = replace(settings.QUICK, stages=("source", "codec"))
-    return Session(out=Output(quiet=True), target=target, settings=chosen, facts=FACTS, folder=tmp_path)
 
 
 def cache_reply(tq3_bytes: int = 14) -> CacheReport:

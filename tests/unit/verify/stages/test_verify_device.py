@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_stages import session as made
+from sessions import session as made
 
 from tqforge.adapters import toolchain
 from tqforge.build import metal_emulator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tqforge.cli.app import JsonFlag, context_of, finish
+from tqforge.cli.context import JsonFlag, context_of, finish
 from tqforge.cli.options import BaseOption
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tqforge.cli.app import JsonFlag, context_of, finish
+from tqforge.cli.context import JsonFlag, context_of, finish
 from tqforge.cli.options import BaseOption
 from tqforge.cli.verbs.patch.options import PatchesOption
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqforge.adapters.console import Meter
 from tqforge.core.pair import F16, Pair
+from tqforge.core.reporter import Meter
 from tqforge.report.judge.statuses import device_floor, with_limits
 from tqforge.report.judge.thresholds import device_limit
 from tqforge.report.schema.stages import DeviceStage

@@ -12,14 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from tqforge.adapters import fs, proc
-from tqforge.adapters.llama import graphs
+from tqforge.adapters.llama import emulator_report, graphs
 from tqforge.adapters.llama.api.measure import Trace, WriteEmulatorReport
 from tqforge.adapters.llama.api.model import ALL_LAYERS, LoadModel
 from tqforge.adapters.llama.client import Child
 from tqforge.core import emulator
 from tqforge.core.pair import Pair
 from tqforge.errors import BuildError, LoadError
-from tqforge.verify import emulator_report
 from tqforge.verify.device import NAME, Device, programs
 from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.stages.device.compare import Run
@@ -44,7 +43,7 @@ def f16_copy(session: Session) -> Path:
             "Leave --model out: the small default model shows the same.",
         )
     shop = programs(session)
-    target = shop.ctx.workspace.models / (session.model_sha256 or "unknown") / f"{facts.path.stem}-f16.gguf"
+    target = shop.workspace.models / (session.model_sha256 or "unknown") / f"{facts.path.stem}-f16.gguf"
     if not target.is_file():
         session.out.say("  making an f16 copy of the model")
         with fs.atomic_path(target) as temporary:

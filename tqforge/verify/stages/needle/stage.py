@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.api.model import Extend, Generate, Open
 from tqforge.adapters.llama.client import Child, Tick
 from tqforge.core.pair import F16, Pair
+from tqforge.core.reporter import Meter
 from tqforge.errors import CrashError, TqforgeError
 from tqforge.report.schema.base import CellOutcome, NeedleResult
 from tqforge.report.schema.rows import NeedleCell

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tqforge.adapters import proc
-from tqforge.adapters.console import Meter
+from tqforge.adapters.llama import emulator_report
 from tqforge.core import emulator
+from tqforge.core.reporter import Meter
 from tqforge.report.schema.rows import OpsRow
 from tqforge.report.schema.stages import OpsStage
-from tqforge.verify import device, emulator_report
+from tqforge.verify import device
 from tqforge.verify.device import Device
 from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.stages.ops import backend_ops

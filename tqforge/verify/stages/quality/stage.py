@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.api.cache import Score, Scored
 from tqforge.adapters.llama.api.model import ContextSpec
 from tqforge.adapters.llama.client import Child
 from tqforge.core.pair import F16, Pair
+from tqforge.core.reporter import Meter
 from tqforge.errors import ContextLengthError
 from tqforge.report.schema.rows import Greedy, QualityRow
 from tqforge.report.schema.stages import QualityStage

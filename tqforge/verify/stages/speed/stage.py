@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tqforge.adapters.console import Meter
 from tqforge.adapters.llama.api.measure import CloseBench
+from tqforge.core.reporter import Meter
 from tqforge.report.render.sentences.facts import noise
 from tqforge.report.schema.rows import SpeedRow
 from tqforge.report.schema.stages import SpeedStage
