@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tqforge.adapters.llama.api.messages import Message
 
-#: The environment variable that makes the scheduler print it, and its value.
+#: Environment that makes the scheduler print its graphs.
 SWITCH = {"GGML_SCHED_DEBUG": "2"}
 SET_ROWS, ATTENTION = "SET_ROWS", "FLASH_ATTN"
 
@@ -41,7 +41,7 @@ class Graph(Message):
 
 @dataclass
 class _Open:
-    """A graph while its lines come in."""
+    """A graph whose lines are still being read."""
 
     splits: int = 0
     backends: set[str] = field(default_factory=set)

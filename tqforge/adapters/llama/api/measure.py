@@ -1,4 +1,4 @@
-"""Traced and timed runs."""
+"""Requests for traced and timed runs."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Reply = TypeVar("Reply", bound=Message)
 
 
 class Request(Message, Generic[Reply]):
-    """A question that is answered with a `Reply`."""
+    """A message that is answered with a `Reply`."""
 
 
 def reply_type(request: type[Request[Reply]]) -> type[Reply]:
