@@ -29,7 +29,8 @@ def special() -> Floats:
     rng = np.random.default_rng(5)
     sizes = [0.0, 1e-45, 1e-40, 1e-20, 1.7e-11, 2e-11, 1e-9, 3e-8, 1.0, 6e4, 65504, 65519, 65520, 3e38]
     sizes = [s for size in sizes for s in (size, -size)] + [math.inf, -math.inf, math.nan]
-    shapes = [np.eye(32), np.ones((1, 32)), tq3_0.SIGNS[None], unrotate(np.eye(32, dtype=np.float32))[:1]]
+    one: np.ndarray = unrotate(np.eye(32, dtype=np.float32))[:1]
+    shapes: list[np.ndarray] = [np.eye(32), np.ones((1, 32)), tq3_0.SIGNS[None], one]
     with np.errstate(invalid="ignore", over="ignore"):
         blocks = [np.where(shape == 0, 0, shape * size) for shape in shapes for size in sizes]
     broken = rng.standard_normal((96, 32))

@@ -26,7 +26,8 @@ def _base(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def load(toy: Toy) -> Subject:
-    return subject.load(toy.context(), toy.base, toy.paths)
+    context = toy.context()
+    return subject.load(context.workspace, context.out, toy.base, toy.paths)
 
 
 def reasons(toy: Toy) -> set[str]:

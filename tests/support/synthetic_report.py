@@ -103,6 +103,7 @@ def report(**more: Any) -> Report:
 
 
 def everything_deferred() -> Report:
+    why: dict[str, Any]
     why = {"status": StageStatus.SKIPPED, "reason": "The library could not be loaded.", "remedy": "Run tqforge build."}
     parts = (
         *(CheckStage(name=name, **why) for name in ("source", "codec", "placement")),

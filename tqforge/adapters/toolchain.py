@@ -130,7 +130,7 @@ def clang_for_metal() -> Tool | None:
 
 
 def symbolizer_for_metal() -> Path | None:
-    """Find the program that turns addresses in Metal kernels into source lines."""
+    """Find the program that turns addresses in a Metal kernel into source lines."""
     version = emulator.CLANG_VERSION
     beside = f"/usr/lib/llvm-{version}/bin/llvm-symbolizer"
     path = shutil.which(f"llvm-symbolizer-{version}") or shutil.which("llvm-symbolizer") or shutil.which(beside)

@@ -57,7 +57,7 @@ def run(ctx: Context, *, base_name: str | None = None, patches: Path | None = No
 
 
 def _require_clean(ctx: Context, base: Base, paths: SeriesPaths) -> None:
-    findings, _ = lint.check(subject.load(ctx, base, paths))
+    findings, _ = lint.check(subject.load(ctx.workspace, ctx.out, base, paths))
     if findings:
         raise PatchError(
             f"lint has {len(findings)} findings, the first: {findings[0].patch or 'series'}: {findings[0].message}.",

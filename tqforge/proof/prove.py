@@ -12,8 +12,7 @@ from tqforge.adapters.cmake import BuildTree
 from tqforge.adapters.git import Repository
 from tqforge.base import source
 from tqforge.build import builder, cmake_plan, compiler_log, metal_emulator
-from tqforge.context import Context
-from tqforge.core.reporter import Meter
+from tqforge.core.reporter import Meter, Reporter
 from tqforge.core.values import Base
 from tqforge.errors import ConfigError
 from tqforge.proof import schedule
@@ -25,6 +24,7 @@ from tqforge.series import apply, series
 from tqforge.series.lock import SeriesPaths
 from tqforge.series.patchfile import parse
 from tqforge.series.series import Series
+from tqforge.workspace import Workspace
 
 #: A build of a proof does not know its commit: the same files give the same objects in every tree.
 _NO_COMMIT = "-DGIT_EXE=OFF"
@@ -40,18 +40,20 @@ class Selection:
     jobs: int | None = None
 
 
-def prove(ctx: Context, base: Base, paths: SeriesPaths, selection: Selection) -> tuple[ProofRecord, Path]:
+def prove(
+    workspace: Workspace, reporter: Reporter, base: Base, paths: SeriesPaths, selection: Selection
+) -> tuple[ProofRecord, Path]:
     """Return the results of this run, and the record where they were added. The caller holds the workspace lock."""
     chosen = series.load(paths.folder)
     if not chosen.patches:
         raise ConfigError("There is no patch to prove.", where=str(paths.folder))
     wanted = {chosen.find(name).title for name in selection.patches} or {patch.title for patch in chosen.patches}
-    repository, commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
+    repository, commit = source.ensure_base(workspace, reporter, base, source.ARCHIVE)
     every = _items(repository, commit, chosen)
     items = [item for item in every if item.title in wanted]
-    with ctx.out.meter("prove") as meter:  # steps differ too much for an estimate of the time left
-        steps = _Steps(ctx, meter, schedule.length(items, prefixes=selection.prefixes, guards=selection.guards))
-        plan = schedule.Schedule(every, _runner(ctx, base, repository, selection.jobs, steps), steps)
+    with reporter.meter("prove") as meter:  # steps differ too much for an estimate of the time left
+        steps = _Steps(reporter, meter, schedule.length(items, prefixes=selection.prefixes, guards=selection.guards))
+        plan = schedule.Schedule(every, _runner(workspace, base, repository, selection.jobs, steps), steps)
         record = ProofRecord(
             base=ProvenBase(name=base.name, tree=base.tree),
             series_sha256=chosen.sha256,
@@ -59,7 +61,7 @@ def prove(ctx: Context, base: Base, paths: SeriesPaths, selection: Selection) ->
             prefixes=plan.prefixes(items) if selection.prefixes else (),
             proofs=plan.guards(items) if selection.guards else (),
         )
-    path = ctx.workspace.runs / "prove" / f"{record.tree[:12]}.json"
+    path = workspace.runs / "prove" / f"{record.tree[:12]}.json"
     fs.write_text(path, merged(record, path, [patch.title for patch in chosen.patches]).to_json())
     return record, path
 
@@ -75,7 +77,7 @@ def _items(repository: Repository, commit: str, chosen: Series) -> list[schedule
 class _Steps:
     """Shows the progress of the whole proof, and of Ninja within a step."""
 
-    ctx: Context
+    reporter: Reporter
     meter: Meter
     total: int
     done: int = 0
@@ -83,12 +85,12 @@ class _Steps:
     def begin(self, label: str) -> None:
         self.done += 1
         self.total = max(self.total, self.done)
-        self.ctx.out.step(f"{self.done}/{self.total} {label}")
+        self.reporter.step(f"{self.done}/{self.total} {label}")
 
     def end(self, result: GuardResult, *, recorded: bool) -> None:
         how = "recorded" if recorded else f"{result.seconds:.0f} s"
         detail = "" if result.status is GuardStatus.PASSED else f" {result.detail}"
-        self.ctx.out.tell(f"  {result.status} ({how}){detail}")
+        self.reporter.tell(f"  {result.status} ({how}){detail}")
 
     def line(self, line: str) -> None:
         step = compiler_log.step(line)
@@ -96,14 +98,14 @@ class _Steps:
         self.meter.update(self.done, f"({self.done}/{self.total}) {what}")
 
 
-def _runner(ctx: Context, base: Base, repository: Repository, jobs: int | None, steps: _Steps) -> ProofRunner:
+def _runner(workspace: Workspace, base: Base, repository: Repository, jobs: int | None, steps: _Steps) -> ProofRunner:
     host, tools = toolchain.host(), toolchain.tools()
     options = cmake_plan.Options(native=False, metal=False, ccache=tools.ccache.path if tools.ccache else None)
     plan = cmake_plan.make(host, options, cmake_plan.Version(tree="0" * 12))
-    folder = ctx.workspace.build(base.name, "prove")
+    folder = workspace.build(base.name, "prove")
     arguments = (*plan.arguments, _NO_COMMIT)
     # a file that asks with __has_include looks the same to ccache's direct mode whether the other one is there or not
-    environment = {**builder.environment(ctx.workspace), "CCACHE_NODIRECT": "1"}
+    environment = {**builder.environment(workspace), "CCACHE_NODIRECT": "1"}
     cmake = BuildTree(
         # laid out like a workspace: what `tqforge build` compiled is found again in ccache
         source=folder / "git" / base.name,
@@ -125,7 +127,7 @@ def _runner(ctx: Context, base: Base, repository: Repository, jobs: int | None, 
         arguments=(*arguments, *plan.launchers),
         jobs=jobs or plan.jobs,
         cache=ResultCache(
-            ctx.workspace.runs / "prove" / "cache" / "results.json",
+            workspace.runs / "prove" / "cache" / "results.json",
             " ".join((*arguments, tools.cxx.version, tools.cc.version)),
         ),
         progress=steps.line,

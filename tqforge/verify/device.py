@@ -39,7 +39,7 @@ class Device:
 
 
 def programs(session: Session) -> BuildPrograms:
-    """Raises SkippedError for a library given by its path."""
+    """Return the programs of the build under test. Raises SkippedError for a library given by its path."""
     if session.target.programs is None:
         raise SkippedError(_NO_BUILD, "Leave --library out to verify the build of `tqforge build`.")
     return session.target.programs

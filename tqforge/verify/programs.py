@@ -21,14 +21,16 @@ class BuildPrograms:
     """Programs of a build that are compiled on request. The caller holds the workspace lock."""
 
     workspace: Workspace
+
     reporter: Reporter
     built: Built
 
     def program(self, name: str) -> Path:
         """Build a program. Raises BuildError, or CheckoutError if the source has changed since the build."""
         self._same_source()
-        # a program that exists may be of an earlier tree
-        builder.ensure_targets(self.workspace, self.reporter, self.built, [name])
+        builder.ensure_targets(
+            self.workspace, self.reporter, self.built, [name]
+        )  # one that is there may be of an earlier tree
         return self.built.bin / name
 
     def emulator(self, recipe: Recipe) -> Path:

@@ -63,16 +63,16 @@ def target(workspace: Workspace, reporter: Reporter, request: Request) -> Target
 def _folder(base: Base, bindings: Path, request: Request) -> Target:
     """Nothing is known about how the libraries in a folder were built."""
     assert request.library is not None
-    keys = BuildProvenance(
+    provenance = BuildProvenance(
         base=base.name, commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
     )
-    return Target(library=request.library.absolute(), bindings=bindings, provenance=keys, gpu=bool(request.metal))
+    return Target(library=request.library.absolute(), bindings=bindings, provenance=provenance, gpu=bool(request.metal))
 
 
 def _build(workspace: Workspace, reporter: Reporter, base: Base, bindings: Path, request: Request) -> Target:
     built = builder.find(workspace, base.name, metal=request.metal)
     stamp = built.stamp
-    keys = BuildProvenance(
+    provenance = BuildProvenance(
         base=stamp.base,
         commit=stamp.commit,
         tree=stamp.tree,
@@ -86,7 +86,7 @@ def _build(workspace: Workspace, reporter: Reporter, base: Base, bindings: Path,
     return Target(
         library=built.bin,
         bindings=bindings,
-        provenance=keys,
+        provenance=provenance,
         gpu=stamp.metal,
         checkout=workspace.checkout(base.name),
         programs=BuildPrograms(workspace, reporter, built),

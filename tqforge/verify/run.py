@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import psutil
 
@@ -24,7 +24,7 @@ from tqforge.report.schema.stages import (
     Stage,
 )
 from tqforge.verify import registry
-from tqforge.verify.registry import BY_NAME, StageSpec
+from tqforge.verify.registry import BY_NAME, Record, StageSpec
 from tqforge.verify.session import Session, SkippedError
 from tqforge.verify.settings import N_BATCH
 
@@ -57,7 +57,7 @@ def _run_one(session: Session, spec: StageSpec[Any], result: RunResult) -> Stage
     session.on_partial(lambda stage: latest.__setitem__(0, stage))
     started = time.monotonic()
     try:
-        stage = judged(spec, spec.run(session))
+        stage: Stage = judged(spec, spec.run(session))
     except SkippedError as skip:
         stage = _changed(spec.empty, StageStatus.SKIPPED, skip.reason, skip.remedy)
     except TqforgeError as error:
@@ -71,7 +71,7 @@ def _run_one(session: Session, spec: StageSpec[Any], result: RunResult) -> Stage
     return stage.model_copy(update={"seconds": round(time.monotonic() - started, 2)})
 
 
-def judged(spec: StageSpec[Any], stage: Stage) -> Stage:
+def judged(spec: StageSpec[Any], stage: Record) -> Record:
     """Set the status of a stage from its rows; a skipped stage stays skipped."""
     if stage.status is StageStatus.SKIPPED:
         return stage
@@ -80,9 +80,10 @@ def judged(spec: StageSpec[Any], stage: Stage) -> Stage:
 
 
 def _changed(
-    stage: Stage, status: StageStatus, reason: str, remedy: str = "", error: ErrorRecord | None = None
-) -> Stage:
-    return stage.model_copy(update={"status": status, "reason": reason, "remedy": remedy, "error": error})
+    stage: Record, status: StageStatus, reason: str, remedy: str = "", error: ErrorRecord | None = None
+) -> Record:
+    changed = stage.model_copy(update={"status": status, "reason": reason, "remedy": remedy, "error": error})
+    return cast("Record", changed)  # mypy sees the union of all stages
 
 
 def status_of(stages: list[Stage]) -> StageStatus:

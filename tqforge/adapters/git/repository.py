@@ -17,7 +17,6 @@ from tqforge.errors import DiskFullError, DownloadError, ToolchainError
 #: GIT_CONFIG_GLOBAL came with 2.32, `git merge-tree --write-tree` with 2.38.
 OLDEST, OLDEST_TO_MERGE = (2, 32), (2, 38)
 INSTALL = "Install git 2.38 or newer."
-_DISK_FULL = re.compile("No space left on device|Out of diskspace|Disk quota exceeded")
 _USAGE = 129  # the exit code of a git that does not know an option
 _PERCENT = re.compile(r"^(?:remote: )?(Counting|Compressing|Receiving|Resolving)[^:]*:\s+(\d+)%")
 
@@ -167,9 +166,8 @@ class Repository:
         refspec = f"{revision}:refs/tqforge/fetched"
         done = _run([*words, "--end-of-options", url, refspec], check=False, cwd=self.path, env=env, on_line=line)
         if not done.ok:
-            raise DownloadError(
-                f"git could not fetch {revision[:12]}: {proc.last_error(done.tail()) or 'no message'}", where=url
-            )
+            why = proc.last_error(done.tail()) or "no message"
+            raise DownloadError(f"git could not fetch {revision[:12]}: {why}", where=url)
         return self.resolve("refs/tqforge/fetched^{commit}")
 
 

@@ -7,8 +7,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.table import Table
-
 from tqforge.adapters import fs
 from tqforge.base import snapshots, source
 from tqforge.base.pins import load_base
@@ -71,14 +69,18 @@ def _probe(ctx: Context, base: Base, paths: SeriesPaths, targets: Sequence[str])
 
 
 def _show(ctx: Context, drift: Drift) -> None:
-    table = Table(title=f"series for {drift.base.name} ({drift.base.title})")
-    for name in ("patch", *(snapshot.label for snapshot in drift.snapshots), "first breaking"):
-        table.add_column(name, overflow="fold")
+    rows: list[tuple[str, ...]] = []
+    breaking: set[str] = set()
     for place, patch in enumerate(drift.patches):
         row = [drift.results[snapshot.label][place] for snapshot in drift.snapshots]
-        cells = [f"[red]{item.outcome}[/]" if item.breaking else str(item.outcome) for item in row]
-        table.add_row(patch, *cells, drift.first_breaking(patch) or "-")
-    ctx.out.show(table)
+        breaking |= {str(item.outcome) for item in row if item.breaking}
+        rows.append((patch, *(str(item.outcome) for item in row), drift.first_breaking(patch) or "-"))
+    ctx.out.table(
+        rows,
+        head=("patch", *(snapshot.label for snapshot in drift.snapshots), "first breaking"),
+        title=f"series for {drift.base.name} ({drift.base.title})",
+        styles=dict.fromkeys(breaking, "red"),
+    )
     for snapshot in drift.snapshots:
         for result in drift.results[snapshot.label]:
             if result.breaking or result.detail:

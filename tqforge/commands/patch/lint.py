@@ -17,7 +17,7 @@ def run(ctx: Context, *, base_name: str | None = None, patches: Path | None = No
     """Print the findings; return 1 when there is one."""
     base = load_base(base_name)
     with ctx.workspace.lock("tqforge patch lint"):
-        looked_at = subject.load(ctx, base, SeriesPaths.of(base.name, patches))
+        looked_at = subject.load(ctx.workspace, ctx.out, base, SeriesPaths.of(base.name, patches))
         findings, skipped = lint.check(looked_at)
     _show(ctx, looked_at, findings, skipped)
     return int(ExitCode.CHECK_FAILED) if findings else 0

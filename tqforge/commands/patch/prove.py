@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rich.table import Table
-
 from tqforge.base.pins import load_base
 from tqforge.context import Context
 from tqforge.errors import ExitCode
 from tqforge.proof.prove import Selection, prove
 from tqforge.proof.record import ProofRecord
-from tqforge.proof.results import GuardStatus
+from tqforge.proof.results import GuardResult, GuardStatus
 from tqforge.series.lock import SeriesPaths
 
 
@@ -20,7 +18,7 @@ def run(ctx: Context, selection: Selection, *, base_name: str | None = None, pat
     """Prove the selected patches; return 1 when a prefix or a guard fails."""
     base = load_base(base_name)
     with ctx.workspace.lock("tqforge patch prove"):
-        record, path = prove(ctx, base, SeriesPaths.of(base.name, patches), selection)
+        record, path = prove(ctx.workspace, ctx.out, base, SeriesPaths.of(base.name, patches), selection)
     _show(ctx, record)
     ctx.out.say(f"  record: {path}")
     ctx.out.document(json.loads(record.to_json()))
@@ -29,22 +27,17 @@ def run(ctx: Context, selection: Selection, *, base_name: str | None = None, pat
 
 def _show(ctx: Context, record: ProofRecord) -> None:
     if record.prefixes:
-        table = _table("prefixes", "up to", "tree", "test", "result")
-        for row in record.prefixes:
-            detail = "" if row.result.status is GuardStatus.PASSED else f": {row.result.detail}"
-            table.add_row(row.patch, row.result.tree[:12], row.result.test, f"{row.result.status}{detail}")
-        ctx.out.show(table)
+        rows = [(row.patch, row.result.tree[:12], row.result.test, _outcome(row.result)) for row in record.prefixes]
+        ctx.out.table(rows, head=("up to", "tree", "test", "result"), title="prefixes")
     if record.proofs:
-        table = _table("guard tests", "patch", "test", "with the patch", "without it", "outcome")
-        for proof in record.proofs:
-            table.add_row(proof.patch, proof.guard, str(proof.with_patch.status), proof.without(), proof.sentence())
-        ctx.out.show(table)
+        guards = [
+            (proof.patch, proof.guard, str(proof.with_patch.status), proof.without(), proof.sentence())
+            for proof in record.proofs
+        ]
+        ctx.out.table(guards, head=("patch", "test", "with the patch", "without it", "outcome"), title="guard tests")
     skipped = f", {record.skipped} skipped" if record.skipped else ""
     ctx.out.show(f"tree {record.tree}: {record.failures} failures{skipped}; {record.seconds:.0f} s of work")
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title)
-    for name in columns:
-        table.add_column(name, overflow="fold")
-    return table
+def _outcome(result: GuardResult) -> str:
+    return str(result.status) if result.status is GuardStatus.PASSED else f"{result.status}: {result.detail}"

@@ -10,8 +10,8 @@ from typing import Literal, Protocol
 from tqforge import resources
 from tqforge.adapters.git import Repository
 from tqforge.base import snapshots, source
-from tqforge.context import Context
 from tqforge.core import toml_file
+from tqforge.core.reporter import Reporter
 from tqforge.core.toml_file import Entry
 from tqforge.core.values import Base
 from tqforge.errors import DownloadError, PatchError
@@ -19,6 +19,7 @@ from tqforge.series import apply, series
 from tqforge.series.lock import SeriesPaths
 from tqforge.series.patchfile import PatchFile, PatchFormatError, parse
 from tqforge.series.series import Patch, Series
+from tqforge.workspace import Workspace
 
 
 class SourceTree(Protocol):
@@ -102,11 +103,11 @@ class Subject:
 Rule = Callable[[Subject], Iterable[Finding | Skipped]]
 
 
-def load(ctx: Context, base: Base, paths: SeriesPaths) -> Subject:
+def load(workspace: Workspace, reporter: Reporter, base: Base, paths: SeriesPaths) -> Subject:
     """Load the series, the base, the patched tree and the imported snapshots. The caller holds the workspace lock."""
     chosen = series.load(paths.folder)
-    before, after, reason = _trees(ctx, base, chosen)
-    repository = Repository(ctx.workspace.checkout(base.name))
+    before, after, reason = _trees(workspace, reporter, base, chosen)
+    repository = Repository(workspace.checkout(base.name))
     imported = snapshots.imported(repository) if before else {}
     return Subject(
         paths=paths,
@@ -120,10 +121,12 @@ def load(ctx: Context, base: Base, paths: SeriesPaths) -> Subject:
     )
 
 
-def _trees(ctx: Context, base: Base, chosen: Series) -> tuple[SourceTree | None, SourceTree | None, str]:
+def _trees(
+    workspace: Workspace, reporter: Reporter, base: Base, chosen: Series
+) -> tuple[SourceTree | None, SourceTree | None, str]:
     """Return the base and the patched tree, or the reason why they are not available. The checkout is not touched."""
     try:
-        repository, commit = source.ensure_base(ctx.workspace, ctx.out, base, source.ARCHIVE)
+        repository, commit = source.ensure_base(workspace, reporter, base, source.ARCHIVE)
         with apply.temporary_worktree(repository, "lint", commit) as work:
             apply.commit_series(repository, work, chosen)
             head = work.resolve("HEAD")

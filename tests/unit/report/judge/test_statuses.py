@@ -181,7 +181,7 @@ def test_less_than_half_of_a_rate_is_a_suspected_fallback() -> None:
 
 
 @pytest.mark.parametrize("loud", [{"spread": 0.2}, {"busy": 0.5}])
-def test_on_a_noisy_machine_a_slow_rate_is_no_failure(loud: dict[str, float]) -> None:
+def test_on_a_noisy_machine_a_slow_rate_is_no_failure(loud: dict[str, Any]) -> None:
     slow = speed_row(TQ3_0, 0.3)
     found = statuses.speed(SpeedStage(rows=(slow,), **loud))
     assert found == Verdict(StageStatus.INCONCLUSIVE, (reasons.FallbackSuspected((slow,), noisy=True),))
@@ -244,7 +244,8 @@ def test_every_way_a_device_fails(changes: dict[str, Any], problem: DeviceProble
 
 @pytest.mark.parametrize("field", ["kl_same", "error_device", "error_cpu"])
 def test_figures_that_are_not_numbers_never_pass(field: str) -> None:
-    row = device_row(**{field: same(float("nan")) if field == "kl_same" else float("nan")})
+    changes: dict[str, Any] = {field: same(float("nan")) if field == "kl_same" else float("nan")}
+    row = device_row(**changes)
     assert statuses.device(DeviceStage(rows=(FLOOR, row))).status is StageStatus.FAILED
 
 

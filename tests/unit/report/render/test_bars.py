@@ -37,4 +37,4 @@ def test_speed_bars_compare_all_depths_of_a_phase() -> None:
 
 def test_there_are_no_bars_without_rows() -> None:
     empty = report(stages=())
-    assert bars.memory(empty) == bars.plan(empty) == bars.speed(empty) == []
+    assert not any((bars.memory(empty), bars.plan(empty), bars.speed(empty)))

@@ -173,18 +173,21 @@ def test_no_chart_for_nothing() -> None:
     assert kl_chart.kl_chart([], "empty") == ""
 
 
+def rgb(color: str) -> tuple[int, int, int]:
+    red, green, blue = bytes.fromhex(color.removeprefix("#"))
+    return red, green, blue
+
+
 @pytest.mark.parametrize("score", [index / 20 for index in range(21)])
 def test_figures_in_the_map_can_be_read(score: float) -> None:
-    back, ink = (
-        tuple(int(part[1:][i : i + 2], 16) for i in (0, 2, 4)) for part in re.findall(r"#\w{6}", heatmap.shade(score))
-    )
+    back, ink = map(rgb, re.findall(r"#\w{6}", heatmap.shade(score)))
     assert heatmap.contrast(back, ink) >= 4.5
 
 
 def test_found_and_lost_differ_in_lightness_too() -> None:
     """Told apart in grey, and so by every kind of colour vision."""
     backs = [heatmap.shade(score / 4)[12:18] for score in range(5)]
-    black = [heatmap.contrast(tuple(int(back[i : i + 2], 16) for i in (0, 2, 4)), (0, 0, 0)) for back in backs]
+    black = [heatmap.contrast(rgb(back), (0, 0, 0)) for back in backs]
     assert all(lighter > 1.15 * darker for darker, lighter in pairwise(black[:4]))
     assert black[4] > 6 * black[0]
 

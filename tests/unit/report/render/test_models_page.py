@@ -9,6 +9,7 @@ from synthetic_parts import interval
 from synthetic_report import report, stages
 from synthetic_stages import quality_row
 
+from tqforge.core.pair import Pair
 from tqforge.report.judge.budget import advise
 from tqforge.report.render import models_page
 from tqforge.report.schema.base import StageStatus
@@ -29,7 +30,7 @@ def hard() -> Report:
     plan = PlanStage(
         status=StageStatus.PASSED,
         n_ctx=4096,
-        rows=tuple(PlanRow(pair=pair, n_ctx=4096, planned=need) for pair in ("f16/f16", "q8_0/tq3_0")),
+        rows=tuple(PlanRow(pair=Pair.parse(pair), n_ctx=4096, planned=need) for pair in ("f16/f16", "q8_0/tq3_0")),
     )
     made = report(stages=(QualityStage(status=StageStatus.PASSED, rows=tuple(rows)), plan))
     assert made.model is not None

@@ -9,6 +9,7 @@ from synthetic_parts import TWELVE, cell, interval, memory_row, summaries
 from synthetic_report import EDGES, crash_in_the_middle, everything_deferred, not_numbers, report, zero_cells
 from synthetic_stages import device_stage, quality_row, speed_stage
 
+from tqforge.core.pair import Pair
 from tqforge.report.judge import pair_levels
 from tqforge.report.judge.findings import Kind, Tone
 from tqforge.report.render.sentences import pairs
@@ -110,7 +111,7 @@ def test_a_row_without_rotation_is_told_apart_and_never_advised() -> None:
 
 
 def test_advice_names_the_cheapest_close_pair() -> None:
-    rows = [quality_row(pair) for pair in TWELVE if pair != "f16/f16"]
+    rows = [quality_row(pair) for pair in TWELVE if str(pair) != "f16/f16"]
     advice = said(with_stages(quality(*rows)), Kind.ADVICE)
     assert advice.count("Keys need") == 1
     assert "q8_0/tq3_0 (6 bits)" in advice
@@ -199,15 +200,15 @@ def test_aims_of_speed_are_told_as_met_missed_or_open() -> None:
 
 def test_a_pair_far_below_its_neighbour_is_suspected_too() -> None:
     row = SpeedRow(
-        pair="q8_0/tq3_0", depth=0, phase="decode", rate=interval(9), ratio_f16=interval(0.6), rounds=3,
-        neighbour="q8_0/q8_0", ratio_neighbour=interval(0.4),
+        pair=Pair.parse("q8_0/tq3_0"), depth=0, phase="decode", rate=interval(9), ratio_f16=interval(0.6), rounds=3,
+        neighbour=Pair.parse("q8_0/q8_0"), ratio_neighbour=interval(0.4),
     )  # fmt: skip
     text = said(with_stages(SpeedStage(status=StageStatus.PASSED, rows=(row,))), Kind.PROBLEM)
     assert text.strip() == "q8_0/tq3_0: 40% of the rate of q8_0/q8_0 in decode at depth 0. A fallback is suspected."
 
 
 def test_speed_without_f16_beside_it_says_nothing() -> None:
-    row = SpeedRow(pair="tq3_0/tq3_0", depth=0, phase="decode", rate=interval(9), ratio_f16=None, rounds=3)
+    row = SpeedRow(pair=Pair.parse("tq3_0/tq3_0"), depth=0, phase="decode", rate=interval(9), ratio_f16=None, rounds=3)
     assert said(with_stages(SpeedStage(status=StageStatus.PASSED, rows=(row,))), Kind.RESULT) == ""
 
 

@@ -72,7 +72,7 @@ def interval(value: float, width: float = 0.0) -> Interval:
 def row(pair: str = "tq3_0/tq3_0", kl: float = 1e-3, **changes: Any) -> DeviceRow:
     values: dict[str, Any] = {"dispatches": 10, "attention": 3, "writes": 6, "tokens": 55, "kl_max": kl, "top1": 1.0}
     values |= {"kl_same": interval(kl), "error_cpu": 0.02, "error_device": 0.02}
-    return DeviceRow(pair=pair, kl=interval(kl), **(values | changes))
+    return DeviceRow(pair=Pair.parse(pair), kl=interval(kl), **(values | changes))
 
 
 FLOOR = row("f16/f16", 1e-4)
@@ -165,7 +165,7 @@ def test_a_reference_that_was_not_on_the_cpu_is_noticed() -> None:
     cpu = logits()
     nodes = (Nodes(op="FLASH_ATTN", backend="MTL0", count=30, first="node_21"),)
     graph = Graph(splits=2, backends=("MTL0",), nodes=nodes)
-    wrong = Both("q/q", PROMPT, Run(cpu, []), Run(cpu, [], graphs=[graph]))
+    wrong = Both(Pair.parse("q/q"), PROMPT, Run(cpu, []), Run(cpu, [], graphs=[graph]))
     found = compare.row(wrong, None, "MTL0")
     assert found.cpu_strays == ("FLASH_ATTN on MTL0 (30, first node_21)",)
     status, reason = judged(FLOOR, found)

@@ -50,7 +50,7 @@ def cell(
 ) -> NeedleCell:
     table = {1.0: CellOutcome.HIT, 0.5: CellOutcome.PARTIAL, 0.0: CellOutcome.MISS}
     return NeedleCell(
-        pair=pair,
+        pair=Pair.parse(pair),
         control=control,  # type: ignore[arg-type]
         facts=FACTS,
         fact_kind="drawn",

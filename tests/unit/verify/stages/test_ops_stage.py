@@ -105,7 +105,7 @@ def test_the_plan_asks_for_every_op_of_the_type_and_of_a_stock_type() -> None:
     assert not re.search(whole["q4_0/q4_0"], CASE.replace("tq3_0", "q4_0").replace("hsk=64", "hsk=96"))
 
 
-def test_errors_of_the_emulators_own_cases() -> None:
+def test_errors_of_the_hosts_own_cases() -> None:
     text = (
         "ok   vec q4_0/q4_0 dk 128 dv 128 kv 1024, no mask          nmse 3.00e-07 (limit 5e-04)   0.01 s \n"
         "FAIL matrix q4_0/q4_0 dk 128, nan                           nmse 1.00e-03 (limit 5e-04)   0.01 s bad\n"

@@ -21,7 +21,7 @@ from tqforge.verify.stages.quality import windows
 def row(kl: float, top: float = 0.5, **more: Any) -> QualityRow:
     band, share = Interval(value=kl, low=kl, high=kl), Interval(value=top, low=top, high=top)
     return QualityRow(
-        pair="q/q", bits=4, prefix=1, tokens=1, kl=band, kl_p99=band, kl_max=kl, perplexity=1, top1=share,
+        pair=Pair.parse("q/q"), bits=4, prefix=1, tokens=1, kl=band, kl_p99=band, kl_max=kl, perplexity=1, top1=share,
         perplexity_reference=1, **more,
     )  # fmt: skip
 

@@ -142,7 +142,7 @@ def test_the_share_that_grows_with_depth() -> None:
 def test_the_spread_of_rates_and_the_share_of_the_cpus() -> None:
     quiet = [sample(Q, 1.0 + number / 100, number=number) for number in range(5)]
     assert rates.spread(quiet) == pytest.approx(0.01, abs=0.002)
-    assert (rates.cpu_share(quiet, 2), rates.cpu_share(quiet, 4)) == (1.0, pytest.approx(0.5))
+    assert (rates.cpu_share(quiet, 2), rates.cpu_share(quiet, 4)) == pytest.approx((1.0, 0.5))
     loud = [sample(Q, 1.0 + number, number=number) for number in range(5)]
     assert (rates.spread(loud) or 0) > 0.3
     assert rates.spread([sample(Q, 1.0)]) is None
