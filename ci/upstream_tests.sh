@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# llama.cpp's own test programs for the type, from the build in the workspace. Nothing run is a failure.
+# The native tests and llama.cpp's own tests of the type, on the build in the workspace. Nothing run is a failure.
 set -euo pipefail
 
 tqforge run -- test-tq3_0
+tqforge run -- test-fa-paths 3
 tqforge run -- test-quantize-fns
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -130,7 +130,7 @@ def test_nothing_of_an_earlier_question_is_left(child: Child, kind: str) -> None
 
 
 def test_a_null_context_is_an_error_with_the_reason(child: Child) -> None:
-    with pytest.raises(CacheTypeError, match="made no context") as caught:
+    with pytest.raises(CacheTypeError, match="could not create a context") as caught:
         child.ask(Open(spec=ContextSpec(k="f16", v="q4_0", n_ctx=256, flash_attention=False)), timeout=60)
     assert "flash_attn" in caught.value.where
 

@@ -82,15 +82,15 @@ def test_rows_that_were_not_kept_are_an_error(runs: Runs, caches: Path) -> None:
         rows = dict(kept)
     del rows["cache_k_l2"]
     np.savez(caches / "8.npz", **rows)
-    with pytest.raises(LoadError, match="cache_k_l2, of which no rows are kept"):
+    with pytest.raises(LoadError, match="cache_k_l2: its rows were not kept"):
         runs.trace("q8_0/tq3_0", follow=caches)
     np.savez(caches / "8.npz")
-    with pytest.raises(LoadError, match="No cache tensor was kept"):
+    with pytest.raises(LoadError, match="No cache rows were kept"):
         runs.trace("q8_0/tq3_0", follow=caches)
 
 
 def test_rows_of_another_type_are_an_error(runs: Runs, caches: Path) -> None:
     runs.trace("q8_0/tq3_0", keep=caches)
-    with pytest.raises(LoadError, match=r"cache_k_l0: rows of \d+ bytes there"):
+    with pytest.raises(LoadError, match=r"cache_k_l0: a kept row has \d+ bytes"):
         runs.trace("tq3_0/tq3_0", follow=caches)
     assert runs.trace("tq3_0/tq3_0")[0].shape[0] == 15, "the child goes on"

@@ -1,4 +1,4 @@
-"""Two runs over the same tokens, compared over the full vocabulary in float64."""
+"""Compare rows of logits over the whole vocabulary in float64."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Row = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class TokenScore:
-    """One scored position: surprise at the true token, and the distance from the reference (None without one)."""
+    """One scored position. nll: -log p of the true token; kl: from the reference, None without one. Both in nats."""
 
     nll: float
     kl: float | None
@@ -20,7 +20,7 @@ class TokenScore:
 
 
 def log_softmax(row: Row) -> NDArray[np.float64]:
-    """Natural logarithms of the probabilities of one row of logits."""
+    """Return the natural logarithms of the probabilities of one row of logits."""
     wide = row.astype(np.float64)
     wide -= wide.max()
     result: NDArray[np.float64] = wide - np.log(np.exp(wide).sum())
@@ -28,7 +28,7 @@ def log_softmax(row: Row) -> NDArray[np.float64]:
 
 
 def compare(row: Row, target: int, reference: Row | None) -> TokenScore:
-    """KL(reference || row) in nats, and whether both put the same token first."""
+    """Return the score of `row` at the true token `target`, with KL(reference || row)."""
     mine = log_softmax(row)
     if reference is None:
         return TokenScore(float(-mine[target]), None, None)

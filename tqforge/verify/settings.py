@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
+from tqforge.adapters.llama.api.model import ALL_LAYERS
 from tqforge.core.pair import F16, Pair
 from tqforge.errors import UsageError
 
@@ -47,7 +48,7 @@ class Settings:
     speed_llama_bench: bool = True
     ops_heads: tuple[int, ...] = ()  # head sizes of attention in stage ops; empty: all
     threads: int = 0
-    gpu_layers: int = 999
+    gpu_layers: int = ALL_LAYERS
     timeout: float = 900.0
 
     @property

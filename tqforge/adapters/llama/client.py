@@ -1,4 +1,4 @@
-"""The parent's side of the child process: requests with a time limit, and a clear error for every way to die."""
+"""Start the llama.cpp child process, send it requests with a time limit, and report how it died."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import cast
 
 from tqforge.adapters import proc
 from tqforge.adapters.llama import protocol
@@ -23,14 +22,14 @@ WORKER = "tqforge.adapters.llama.child.worker"
 _LOG_TAIL = 4000
 _LOAD_TIMEOUT = 120.0
 _REMEDIES = {
-    "SIGILL": "The library uses instructions this machine does not run: `tqforge build --portable`.",
-    "SIGKILL": "The system ended it, most likely for memory: choose a shorter length or a smaller model.",
-    "SIGABRT": "llama.cpp gave up on an assertion, shown above.",
+    "SIGILL": "The library uses instructions that this CPU lacks. Run `tqforge build --portable`.",
+    "SIGKILL": "The system killed it, probably for lack of memory. Choose a shorter length or a smaller model.",
+    "SIGABRT": "An assertion in llama.cpp failed; its message is above.",
 }
 
 
 class Child:
-    """A running worker. Use it as a context manager; a dead one raises CrashError on every further request.
+    """A running child process, also a context manager. Once it is dead, every request raises CrashError.
 
     library, bindings: folders. log: receives standard error. backend: the file of a further backend and its device.
     """
@@ -78,7 +77,7 @@ class Child:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End the child: close its input, then stop it if it goes on."""
+        """Close the input of the child, and stop it if it does not exit within 2 s."""
         with suppress(OSError):
             if self._process.stdin:
                 self._process.stdin.close()
@@ -90,7 +89,7 @@ class Child:
     def ask(self, request: Request[Reply], *, timeout: float, tick: Tick | None = None) -> Reply:
         """Return the reply to a request; `tick` receives progress in tokens.
 
-        Raises what the child raised, and CrashError when it died or did not answer within `timeout` seconds.
+        Raises the error of the child, or CrashError if it dies or sends nothing for `timeout` seconds.
         """
         self._count += 1
         name = type(request).__name__
@@ -116,7 +115,7 @@ class Child:
             if message.error is not None:
                 raise protocol.to_error(message.error)
             if message.ok is not None:
-                return cast("Reply", protocol.read_reply(request, message.ok))
+                return protocol.read_reply(request, message.ok)
             if tick and message.done is not None:
                 tick(message.done)
 
@@ -127,7 +126,7 @@ class Child:
         self._replies.put(None)
 
     def _death(self, op: str) -> TqforgeError:
-        self._replies.put(None)  # a further call finds it dead as well
+        self._replies.put(None)  # for later requests
         code = self._process.wait()
         name = proc.signal_name(code)
         how = f"died of {name}" if name else f"ended with exit status {code}"
@@ -135,7 +134,7 @@ class Child:
             f"The llama.cpp child process {how} in stage {self.stage} ({op}).{_last_error(self.log)}",
             signal=name,
             where=str(self.log),
-            remedy=_REMEDIES.get(name, "The log at that path holds what it wrote."),
+            remedy=_REMEDIES.get(name, "See its log at that path."),
         )
 
 

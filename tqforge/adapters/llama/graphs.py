@@ -12,9 +12,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict
+from tqforge.adapters.llama.api.messages import Message
 
-#: The environment variable that makes the scheduler print it, and its value.
+#: Environment that makes the scheduler print its graphs.
 SWITCH = {"GGML_SCHED_DEBUG": "2"}
 SET_ROWS, ATTENTION = "SET_ROWS", "FLASH_ATTN"
 
@@ -22,10 +22,8 @@ _SPLIT = re.compile(r"^## SPLIT #(\d+): (\S+) # \d+ inputs")
 _NODE = re.compile(r"^node #\s*\d+ \(\s*(\S.*?)\):\s+(.*?) \(\s*\S+\) \[\s*(\S+)\s.*?\] use=")
 
 
-class Nodes(BaseModel):
+class Nodes(Message):
     """The nodes of one op on one backend, and the name of the first."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     op: str
     backend: str
@@ -33,10 +31,8 @@ class Nodes(BaseModel):
     first: str
 
 
-class Graph(BaseModel):
+class Graph(Message):
     """One scheduled graph."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     splits: int
     backends: tuple[str, ...]
@@ -45,7 +41,7 @@ class Graph(BaseModel):
 
 @dataclass
 class _Open:
-    """A graph while its lines come in."""
+    """A graph whose lines are still being read."""
 
     splits: int = 0
     backends: set[str] = field(default_factory=set)

@@ -2,18 +2,18 @@
 
 Request  {"id": 1, "op": "Generate", "args": {...}}
 Progress {"id": 1, "done": 512}
-Reply    {"id": 1, "ok": {...}}  or  {"id": 1, "error": {"class": "LoadError", "what": ..., ...}}
+Reply    {"id": 1, "ok": {...}}  or  {"id": 1, "error": {"name": "LoadError", "what": ..., ...}}
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_json
 
 from tqforge import errors
 from tqforge.adapters.llama.api import cache, measure, model
-from tqforge.adapters.llama.api.messages import Message, Request, reply_type
+from tqforge.adapters.llama.api.messages import Message, Reply, Request, reply_type
 from tqforge.errors import CrashError, TqforgeError
 
 #: Every request by the name it has on the pipe.
@@ -25,10 +25,8 @@ REQUESTS: dict[str, type[Request[Any]]] = {
 }
 
 
-class ErrorRecord(BaseModel):
+class ErrorRecord(Message):
     """An exception as it crosses the pipe."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     what: str
@@ -63,12 +61,12 @@ def read_request(line: RequestLine) -> Request[Any]:
     kind = REQUESTS.get(line.op)
     if kind is None:
         raise ValueError(f"unknown operation {line.op!r}")
-    return kind.model_validate(line.args)
+    return kind.model_validate_json(to_json(line.args))
 
 
 def reply_line(number: int, reply: Message) -> str:
     """Return a reply as one line. Raises ValueError for numbers that are not finite."""
-    ok = type(reply).model_validate(reply.model_dump())  # `model_construct` and NaN do not get through
+    ok = type(reply).model_validate(reply.model_dump())  # refuses what `model_construct` let through
     return ReplyLine(id=number, ok=ok.model_dump(mode="json")).model_dump_json()
 
 
@@ -80,13 +78,13 @@ def error_line(number: int, error: BaseException) -> str:
     return ReplyLine(id=number, error=to_record(error)).model_dump_json()
 
 
-def read_reply(request: Request[Any], content: dict[str, Any]) -> Message:
-    """Return the reply to a request. Raises ValueError when it is not of the type that the request names."""
-    return reply_type(type(request)).model_validate(content)
+def read_reply(request: Request[Reply], content: dict[str, Any]) -> Reply:
+    """Return the reply to a request. Raises ValueError if it is not of the type that the request names."""
+    return reply_type(type(request)).model_validate_json(to_json(content))
 
 
 def to_record(error: BaseException) -> ErrorRecord:
-    """Return an exception as a record; one that is not ours becomes a TqforgeError with its class in the text."""
+    """Return the record of an exception; foreign ones become a TqforgeError that starts with their class name."""
     if not isinstance(error, TqforgeError):
         error = TqforgeError(f"{type(error).__name__}: {error}", where="the llama.cpp child process")
     signal = error.signal if isinstance(error, CrashError) else ""

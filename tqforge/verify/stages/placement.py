@@ -14,9 +14,9 @@ from tqforge.verify import device
 from tqforge.verify.device import Device
 from tqforge.verify.session import Session
 from tqforge.verify.stages.device import compare, trace
-from tqforge.verify.stages.device.compare import Run
+from tqforge.verify.stages.device.compare import TraceResult
 from tqforge.verify.stages.device.stage import pairs
-from tqforge.verify.stages.device.trace import Way
+from tqforge.verify.stages.device.trace import TokenPlan
 from tqforge.verify.stages.ops.backend_ops import REFERENCE_OP_TYPE
 
 #: Metal's fused attention takes no such pair: its attention must be seen on the CPU, or the check is blind.
@@ -49,19 +49,19 @@ def run(session: Session) -> CheckStage:
     return _stage(checks)
 
 
-def _one(loaded: trace.Loaded, pair: Pair, there: Device) -> Check:
+def _one(loaded: trace.TracedModel, pair: Pair, there: Device) -> Check:
     if there.is_emulator and pair.k == pair.v and pair.k not in _COMPILED:
         why = f"the Metal emulator is compiled without the kernels of {pair}; they are upstream's own"
         return Check(name=str(pair), status=StageStatus.SKIPPED, reason=why)
     try:
-        seen = loaded.trace(pair, Way(_TOKENS, 2), lambda _: None)
+        seen = loaded.trace(pair, TokenPlan(_TOKENS, 2), lambda _: None)
     except LoadError as error:
         where = f" ({error.where})" if error.where else ""
         return Check(name=str(pair), status=StageStatus.FAILED, expected="a run", observed=f"{error.what}{where}")
     return control(seen) if pair == REFUSED else check(str(pair), seen)
 
 
-def check(pair: str, seen: Run) -> Check:
+def check(pair: str, seen: TraceResult) -> Check:
     """Check that all cache writes and attention of a pair are on the device, at least one of each."""
     strays = compare.strays(seen.graphs, device.NAME)
     there = compare.placed(seen.graphs, device.NAME)
@@ -79,7 +79,7 @@ def check(pair: str, seen: Run) -> Check:
     )
 
 
-def control(seen: Run) -> Check:
+def control(seen: TraceResult) -> Check:
     """Check that a known fallback is noticed, or the other checks mean nothing."""
     strays = compare.strays(seen.graphs, device.NAME)
     found = any(stray.startswith(ATTENTION) for stray in strays)
@@ -93,7 +93,7 @@ def control(seen: Run) -> Check:
     )
 
 
-def _seen(there: dict[str, int], seen: Run) -> str:
+def _seen(there: dict[str, int], seen: TraceResult) -> str:
     splits = max((graph.splits for graph in seen.graphs), default=0)
     return (
         f"{there[SET_ROWS]} {SET_ROWS} and {there[ATTENTION]} {ATTENTION}_EXT on {device.NAME}, {splits} graph splits"

@@ -17,7 +17,7 @@ from tqforge.report.schema.rows import DeviceRow
 from tqforge.report.schema.stages import DeviceStage
 from tqforge.verify.stages.device import compare
 from tqforge.verify.stages.device import stage as device
-from tqforge.verify.stages.device.compare import Both, Run
+from tqforge.verify.stages.device.compare import DeviceVsCpu, TraceResult
 
 RNG = np.random.default_rng(7)
 PROMPT, STEPS = 40, 6
@@ -31,10 +31,10 @@ def greedy(rows: compare.Logits) -> list[int]:
     return [int(row.argmax()) for row in rows[PROMPT - 1 :]]
 
 
-def both(name: str, cpu: compare.Logits, there: compare.Logits, **changes: Any) -> Both:
+def both(name: str, cpu: compare.Logits, there: compare.Logits, **changes: Any) -> DeviceVsCpu:
     ran = {"kernel_flash_attn_ext_vec": 3, "kernel_set_rows_f32": 6, "kernel_mul_mv": 1}
-    seen = Run(logits=there, tokens=greedy(cpu), **({"dispatches": ran} | changes))
-    return Both(Pair.parse(name), PROMPT, seen, Run(logits=cpu, tokens=greedy(cpu), text="so"))
+    seen = TraceResult(logits=there, tokens=greedy(cpu), **({"dispatches": ran} | changes))
+    return DeviceVsCpu(Pair.parse(name), PROMPT, seen, TraceResult(logits=cpu, tokens=greedy(cpu), text="so"))
 
 
 def test_equal_logits_differ_by_nothing() -> None:
@@ -141,7 +141,7 @@ def test_the_run_with_the_same_rows_gives_their_kl_and_their_errors() -> None:
     cpu, moved = logits(), logits()
     alone = both("q/q", cpu, cpu)
     written = [("cache_k_l0", 0.01, 0.02), ("cache_v_l0", 0.03, 0.06)]
-    one = Both(alone.pair, alone.prompt, alone.device, alone.cpu, same=Run(moved, [], written=written))
+    one = DeviceVsCpu(alone.pair, alone.prompt, alone.device, alone.cpu, same=TraceResult(moved, [], written=written))
     found = compare.row(one, None, "MTL0")
     assert found.kl_same is not None
     assert found.kl_same.value == pytest.approx(float(compare.kl(moved, cpu).mean()))
@@ -156,8 +156,8 @@ def test_a_wrong_k_is_not_lost_beside_a_coarse_v() -> None:
     wrong = [("cache_k_l0", 3e-5, 1e-3), *fine[1:]]
     alone = both("q8_0/tq3_0", cpu, cpu)
     for written, faults in ((fine, []), (wrong, [DeviceProblem(DeviceFault.WRITES, "K", 1e-3, 3e-5)])):
-        again = Run(cpu, [], written=written)
-        found = compare.row(Both(alone.pair, PROMPT, alone.device, alone.cpu, same=again), None, "MTL0")
+        again = TraceResult(cpu, [], written=written)
+        found = compare.row(DeviceVsCpu(alone.pair, PROMPT, alone.device, alone.cpu, same=again), None, "MTL0")
         assert list(statuses.device_problems(found, 1e-4)) == faults
 
 
@@ -165,7 +165,7 @@ def test_a_reference_that_was_not_on_the_cpu_is_noticed() -> None:
     cpu = logits()
     nodes = (Nodes(op="FLASH_ATTN", backend="MTL0", count=30, first="node_21"),)
     graph = Graph(splits=2, backends=("MTL0",), nodes=nodes)
-    wrong = Both(Pair.parse("q/q"), PROMPT, Run(cpu, []), Run(cpu, [], graphs=[graph]))
+    wrong = DeviceVsCpu(Pair.parse("q/q"), PROMPT, TraceResult(cpu, []), TraceResult(cpu, [], graphs=[graph]))
     found = compare.row(wrong, None, "MTL0")
     assert found.cpu_strays == ("FLASH_ATTN on MTL0 (30, first node_21)",)
     status, reason = judged(FLOOR, found)
@@ -176,7 +176,7 @@ def test_a_reference_that_was_not_on_the_cpu_is_noticed() -> None:
 def test_the_cpu_alone_is_compared_with_itself() -> None:
     cpu, moved = logits(), logits()
     one = both("q/q", cpu, cpu)
-    with_single = Both(one.pair, one.prompt, one.device, one.cpu, Run(logits=moved, tokens=[]))
+    with_single = DeviceVsCpu(one.pair, one.prompt, one.device, one.cpu, TraceResult(logits=moved, tokens=[]))
     found = compare.row(with_single, None, "MTL0").kl_cpu
     assert found is not None
     assert found.value == pytest.approx(float(compare.kl(cpu, moved).mean()))

@@ -17,7 +17,7 @@ from tqforge.report.schema.base import StageStatus
 from tqforge.verify.device import Device
 from tqforge.verify.stages import placement
 from tqforge.verify.stages.device import compare
-from tqforge.verify.stages.device.compare import Run
+from tqforge.verify.stages.device.compare import TraceResult
 
 #: As llama.cpp b11312 prints it.
 HEAD = """
@@ -44,9 +44,9 @@ def graphs(text: str) -> list[Graph]:
     return list(seen.take())
 
 
-def run(text: str, **changes: Any) -> Run:
+def run(text: str, **changes: Any) -> TraceResult:
     values: dict[str, Any] = {"dispatches": {"kernel_flash_attn_ext_vec_tq3_0_dk64_dv64": 2, "kernel_set_rows": 4}}
-    return Run(logits=np.zeros((1, 1), dtype=np.float32), tokens=[], graphs=graphs(text), **(values | changes))
+    return TraceResult(logits=np.zeros((1, 1), dtype=np.float32), tokens=[], graphs=graphs(text), **(values | changes))
 
 
 def test_the_words_of_the_scheduler() -> None:
@@ -100,10 +100,10 @@ def test_a_control_that_does_not_fall_back_makes_the_stage_fail() -> None:
 class _Loaded:
     """A model that answers with one run, or with an error."""
 
-    def __init__(self, answer: Run | LoadError) -> None:
+    def __init__(self, answer: TraceResult | LoadError) -> None:
         self._answer = answer
 
-    def trace(self, *_: Any) -> Run:
+    def trace(self, *_: Any) -> TraceResult:
         if isinstance(self._answer, LoadError):
             raise self._answer
         return self._answer

@@ -1,4 +1,4 @@
-"""What a cache holds, and what a pair of cache types costs."""
+"""Requests about the KV cache: contents, size, quality and codecs."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class ReadCache(Request[CacheReport]):
 
 
 class Scored(Message):
-    """Per scored token the surprise, the KL and whether the top token agrees (None without a reference).
+    """Per scored token: -log p in nats, KL in nats and whether the top token agrees (None without a reference).
 
-    made: the continuation after each start. equal: how many of its tokens are those of the reference.
+    made: the continuation after each start. equal: how many of its tokens match the reference.
     """
 
     nll: tuple[float, ...]
@@ -78,7 +78,7 @@ class CachePart(Message):
 
 
 class Reserved(Message):
-    """What llama.cpp allocated for a context, in bytes."""
+    """The bytes that llama.cpp allocated for a context."""
 
     cells: int
     weights: int
@@ -87,13 +87,15 @@ class Reserved(Message):
 
 
 class Reserve(Request[Reserved]):
-    """Open a context, report its allocations and close it; simulated: report what would be allocated."""
+    """Open a context, report its allocations and close it. simulated: load no weights and allocate nothing."""
 
     spec: ContextSpec
     simulated: bool = False
 
 
 class EncoderList(Message):
+    """Symbol names."""
+
     encoders: tuple[str, ...]
 
 

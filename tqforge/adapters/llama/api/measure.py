@@ -1,9 +1,8 @@
-"""Traced and timed runs."""
+"""Requests for traced and timed runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from tqforge.adapters.llama.api.messages import Done, Message, Request
 from tqforge.adapters.llama.api.model import ContextSpec
@@ -36,14 +35,8 @@ class Trace(Request[Traced]):
     follow: Path | None = None
 
 
-class EmulatorReport(Message):
-    """The report that the Metal emulator writes, as it stands in its file."""
-
-    report: dict[str, Any]
-
-
-class ReadEmulatorReport(Request[EmulatorReport]):
-    """Ask the Metal emulator in the child process what it dispatched and found so far."""
+class WriteEmulatorReport(Request[Done]):
+    """Let the Metal emulator in the child process write its report so far to the file METAL_EMULATOR_REPORT names."""
 
     backend: Path
 

@@ -1,4 +1,4 @@
-"""Libraries, models, tokens and contexts."""
+"""Requests about libraries, models, tokens and contexts."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Extend(Request[Done]):
 
 
 class Generated(Message):
-    """A greedy continuation. ended: the model ended it itself."""
+    """A greedy continuation. ended: the model ended it before the limit."""
 
     tokens: tuple[int, ...]
     text: str
@@ -142,6 +142,8 @@ class DeviceInfo(Message):
 
 
 class DeviceList(Message):
+    """The devices of all registered backends."""
+
     devices: tuple[DeviceInfo, ...]
 
 

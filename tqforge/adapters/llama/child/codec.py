@@ -1,4 +1,4 @@
-"""The C codec of a type, called through the loaded library."""
+"""Call the C encoders and decoders of a ggml type in the loaded library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN: dict[str, type[np.floating[Any]]] = {"f16": np.float16, "f32": np.float3
 
 
 def encoders(native: Native, name: str) -> list[str]:
-    """The encoders the library exports for a type: the reference, and the one the CPU backend writes caches with."""
+    """Return the exported encoders of a type: the reference, and the one that the CPU backend writes caches with."""
     return [symbol for symbol in (f"quantize_row_{name}_ref", f"quantize_row_{name}") if hasattr(native.ggml, symbol)]
 
 
@@ -29,7 +29,7 @@ def _call(native: Native, symbol: str, source: Any, target: Any, count: int) -> 
 
 
 def encode(native: Native, name: str, symbol: str, values: Path, out: Path) -> None:
-    """Quantize the float32 array in `values` with one encoder; the bytes go to `out`, one row per row."""
+    """Quantize the float32 rows in the file `values` with the encoder `symbol`; the byte rows go to the file `out`."""
     source = np.ascontiguousarray(np.load(values), dtype=np.float32)
     size = native.ggml.ggml_row_size(native.type_id(name), source.shape[-1])
     target = np.zeros((*source.shape[:-1], size), dtype=np.uint8)
@@ -38,12 +38,12 @@ def encode(native: Native, name: str, symbol: str, values: Path, out: Path) -> N
 
 
 def decode(native: Native, name: str, packed: Path, out: Path) -> None:
-    """Dequantize the byte rows in `packed` into float32 rows in `out`."""
+    """Dequantize the byte rows in the file `packed`; the float32 rows go to the file `out`."""
     np.save(out, values(native, name, np.load(packed)))
 
 
 def values(native: Native, name: str, packed: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """The float32 rows of byte rows of a quantized type, of f16 or f32."""
+    """Return byte rows of a quantized type, f16 or f32 as float32 rows."""
     source = np.ascontiguousarray(packed, dtype=np.uint8)
     if name in _PLAIN:
         return source.view(_PLAIN[name]).astype(np.float32)

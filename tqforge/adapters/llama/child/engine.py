@@ -1,4 +1,4 @@
-"""One model and one context at a time in the child: tokens in, logits out."""
+"""Evaluate tokens in one model with one context at a time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _NO_ROTATION = "LLAMA_ATTN_ROT_DISABLE"
 
 
 @dataclass
-class Held:
-    """A context that waits while another is in use."""
+class SavedContext:
+    """A context that stays open while another is in use."""
 
     context: Any
     spec: ContextSpec
@@ -33,7 +33,7 @@ class Held:
 
 
 class Engine:
-    """A loaded model and its current context. A simulated one has shapes but no weights: contexts say their size."""
+    """A loaded model and its current context. A simulated model has no weights; contexts only report sizes."""
 
     def __init__(self, native: Native, path: Path, gpu_layers: int, *, simulated: bool = False) -> None:
         self._native, self._api = native, native.api
@@ -44,7 +44,7 @@ class Engine:
         native.log.lines.clear()
         self._model = self._api.llama_model_load_from_file(str(path).encode(), params)
         if not self._model:
-            raise ModelError(f"llama.cpp does not load the model: {native.log.errors()}", where=str(path))
+            raise ModelError(f"llama.cpp could not load the model: {native.log.errors()}", where=str(path))
         self._weights = buffers.read(native.log.lines).weights
         self._vocab = self._api.llama_model_get_vocab(self._model)
         self.n_vocab: int = self._api.llama_vocab_n_tokens(self._vocab)
@@ -53,7 +53,7 @@ class Engine:
         self._used = 0
 
     def report(self) -> ModelReport:
-        """Return what the library says about the model."""
+        """Return the properties of the model."""
         api = self._api
         return ModelReport(
             n_vocab=self.n_vocab,
@@ -66,11 +66,11 @@ class Engine:
 
     def tokenize(self, text: str, *, add_special: bool, parse_special: bool) -> Tokens:
         raw = text.encode()
-        room = 3 * len(raw) + 8  # a vocabulary of bytes writes a blank as three tokens
+        room = 3 * len(raw) + 8  # a byte vocabulary encodes a space as three tokens
         buffer = (ctypes.c_int32 * room)()
         count = self._api.llama_tokenize(self._vocab, raw, len(raw), buffer, room, add_special, parse_special)
         if count < 0:
-            raise ModelError(f"The model's tokenizer refuses a text of {len(raw)} bytes.")
+            raise ModelError(f"The tokenizer of the model rejected a text of {len(raw)} bytes.")
         return list(buffer[:count])
 
     def detokenize(self, tokens: Tokens) -> str:
@@ -83,7 +83,7 @@ class Engine:
         return buffer.raw[: max(count, 0)]
 
     def open(self, spec: ContextSpec, callback: Any = None) -> None:
-        """Replace the context. A null context is an error with the library's own reason."""
+        """Open a context in place of the current one. Raises CacheTypeError with the library's reason."""
         self.close_context()
         params = self._api.llama_context_default_params()
         params.n_ctx = spec.n_ctx
@@ -100,15 +100,15 @@ class Engine:
             self._context = self._api.llama_init_from_model(self._model, params)
         if not self._context:
             raise CacheTypeError(
-                f"llama.cpp made no context for {spec.k}/{spec.v} with {spec.n_ctx} tokens.",
+                f"llama.cpp could not create a context for {spec.k}/{spec.v} with {spec.n_ctx} tokens.",
                 where=self._native.log.errors(),
                 remedy="Choose another pair with --pairs, or a shorter length with --lengths.",
             )
         self._spec, self._used = spec, 0
 
-    def exchange(self, other: Held | None = None) -> Held | None:
-        """Put another context in the place of the current one, and give that back."""
-        held = Held(self._context, self._spec, self._used) if self._context and self._spec else None
+    def exchange(self, other: SavedContext | None = None) -> SavedContext | None:
+        """Switch to another context and return the current one, still open."""
+        held = SavedContext(self._context, self._spec, self._used) if self._context and self._spec else None
         self._context, self._spec, self._used = (other.context, other.spec, other.used) if other else (None, None, 0)
         return held
 
@@ -121,31 +121,31 @@ class Engine:
         self._context, self._spec, self._used = None, None, 0
 
     def keep(self, count: int) -> None:
-        """Forget everything after the first `count` tokens of the context."""
+        """Drop all but the first `count` tokens of the context."""
         if count > self._used:
             raise ContextLengthError(f"The context holds {self._used} tokens, not {count}.")
         memory = self._api.llama_get_memory(self._context)
         if count == 0:
             self._api.llama_memory_clear(memory, True)
         elif not self._api.llama_memory_seq_rm(memory, 0, count, -1):
-            raise LoadError("This model's cache cannot be cut back; prefixes cannot be shared.")
+            raise LoadError("The cache of this model cannot be truncated, so prefixes cannot be shared.")
         self._used = count
 
     def common(self, tokens: Tokens) -> int:
-        """How many of `tokens` the context holds already, if it was filled with the beginning of them."""
+        """Return how many of `tokens` a context that was filled with their beginning already holds."""
         return min(self._used, len(tokens) - 1)
 
     def save(self, path: Path, tokens: Tokens) -> None:
-        """Keep what the context holds of `tokens` in a file. Written aside first: a broken one is never found."""
-        aside = path.with_suffix(".part")
+        """Write a snapshot of the context, which holds `tokens`, to a file; an interrupted write leaves none."""
+        partial = path.with_suffix(".part")
         array = (ctypes.c_int32 * len(tokens))(*tokens)
-        if not self._api.llama_state_seq_save_file(self._context, str(aside).encode(), 0, array, len(tokens)):
-            aside.unlink(missing_ok=True)
-            raise LoadError("The state of a context cannot be written.", where=str(path))
-        aside.replace(path)
+        if not self._api.llama_state_seq_save_file(self._context, str(partial).encode(), 0, array, len(tokens)):
+            partial.unlink(missing_ok=True)
+            raise LoadError("The snapshot of a context could not be written.", where=str(path))
+        partial.replace(path)
 
     def restore(self, path: Path, tokens: Tokens) -> bool:
-        """Replace what the context holds by a kept state of just these tokens. False when the file is none of that."""
+        """Fill the context from a snapshot. Returns False if the file is no snapshot of exactly these tokens."""
         self.keep(0)
         found, count = (ctypes.c_int32 * len(tokens))(), ctypes.c_size_t(0)
         read = self._api.llama_state_seq_load_file(
@@ -158,12 +158,12 @@ class Engine:
         return True
 
     def decode(self, tokens: Tokens, *, scored: int = 0, tick: Tick | None = None) -> None:
-        """Append tokens, chunk by chunk; logits are kept for the last `scored` of them (all in the last chunk)."""
+        """Append tokens in batches and compute logits for the last `scored`, which must fit into the last batch."""
         spec = self._spec
         assert spec is not None
         if self._used + len(tokens) > self.cells():
-            have = f"{self._used + len(tokens)} tokens do not fit into a context of {self.cells()}."
-            raise ContextLengthError(have, remedy="Choose a shorter length with --lengths.")
+            needed = f"{self._used + len(tokens)} tokens do not fit into a context of {self.cells()}."
+            raise ContextLengthError(needed, remedy="Choose a shorter length with --lengths.")
         for start in range(0, len(tokens), spec.n_batch):
             chunk = tokens[start : start + spec.n_batch]
             left = len(tokens) - start
@@ -194,23 +194,23 @@ class Engine:
         return self._spec.n_batch
 
     def logits(self, row: int = -1) -> NDArray[np.float32]:
-        """A view of one row of logits, valid until the next decode."""
+        """Return one row of logits, shape (vocabulary,): a view that is valid until the next decode."""
         pointer = self._api.llama_get_logits_ith(self._context, row)
         if not pointer:
-            raise LoadError("llama.cpp gives no logits for the last token.")
+            raise LoadError("llama.cpp returned no logits for this token.")
         return np.ctypeslib.as_array(pointer, shape=(self.n_vocab,))
 
     def finite_logits(self, row: int = -1) -> NDArray[np.float32]:
-        """As `logits`. Raises LoadError where they hold no numbers."""
+        """Return `logits(row)`. Raises LoadError if they contain NaN or infinity."""
         found = self.logits(row)
         if not np.isfinite(found).all():
             raise LoadError("The logits are not finite.")
         return found
 
     def generate(self, limit: int, *, stop_unlike: Tokens | None = None) -> tuple[Tokens, bool]:
-        """Greedy continuation (lowest token on a tie), and whether the model ended it itself.
+        """Return a greedy continuation (lowest token on a tie) and whether the model ended it.
 
-        With `stop_unlike` it ends after the first token that is another than the one there.
+        With `stop_unlike` it also ends after the first token that differs from these.
         """
         made: Tokens = []
         while len(made) < limit:
@@ -227,7 +227,7 @@ class Engine:
 
 @contextmanager
 def _rotation(wanted: bool) -> Iterator[None]:
-    """llama.cpp asks the environment when it makes a cache; the user's own setting comes back afterwards."""
+    """Switch off rotation unless wanted: llama.cpp reads the environment when it creates a cache."""
     before = os.environ.get(_NO_ROTATION)
     if not wanted:
         os.environ[_NO_ROTATION] = "1"

@@ -1,4 +1,4 @@
-"""The loaded library: bindings that fit it, its types by name, its log."""
+"""Load libllama and its Python bindings; look up types, devices and log lines."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _ROTATION = re.compile(r"attn_rot_([kv]) = (\d+)")
 
 
 class Log:
-    """What the library writes through its log callback: to standard error, and the last lines kept."""
+    """Log callback: copies the library's log to standard error and keeps its last lines."""
 
     def __init__(self) -> None:
         self.lines: deque[str] = deque(maxlen=_LOG_LINES)
-        self.watch: Callable[[str], bool] | None = None  # takes a line, or leaves it to be kept
+        self.watch: Callable[[str], bool] | None = None  # returns True for a line that need not be kept
         self._rest = ""
 
     def __call__(self, level: int, text: bytes, _user: Any) -> None:
@@ -41,17 +41,17 @@ class Log:
         self.lines.extend(line for line in whole if not (self.watch and self.watch(line)))
 
     def errors(self) -> str:
-        """The last lines that look like the reason of a failure."""
+        """Return up to three of the last lines that look like the reason for a failure."""
         telling = [line for line in self.lines if re.search(r"error|fail|unsupported|requires|invalid", line, re.I)]
         return " | ".join(line.strip() for line in telling[-3:])
 
     def rotation(self) -> dict[str, bool]:
-        """Which side of the last created cache llama.cpp itself rotates (`k`, `v`)."""
+        """Return per side (`k`, `v`) whether llama.cpp rotates it in the last cache it created."""
         return {m[1]: m[2] != "0" for line in self.lines if (m := _ROTATION.search(line))}
 
 
 class Native:
-    """One library with its bindings. Raises LoadError with the reason when they do not fit."""
+    """A loaded library with its bindings. Raises LoadError if they do not match."""
 
     def __init__(self, library: Path, bindings: Path) -> None:
         self.path = symbols.library_file(library)
@@ -71,7 +71,7 @@ class Native:
         self.types = {info.name: info for info in self._read_types()}
 
     def type_id(self, name: str) -> int:
-        """The id of a type by its name. Raises CacheTypeError when the library does not know it."""
+        """Return the id of a type. Raises CacheTypeError if the library does not have it."""
         info = self.types.get(name)
         if info is None:
             known = ", ".join(sorted(self.types))
@@ -104,33 +104,33 @@ class Native:
                 yield TypeInfo(name=name, id=number, block=block, bytes=size, quantized=bool(quantized))
 
     def _type_count(self) -> int:
-        """GGML_TYPE_COUNT of this library: the first id from above that `ggml_validate_row_data` accepts, plus one.
+        """Return GGML_TYPE_COUNT: the highest id that `ggml_validate_row_data` accepts, plus one.
 
-        No function returns the count, and the name of an id beyond it must not be asked for.
+        No function returns it, and `ggml_type_name` must not be called with an id beyond it.
         """
         with _silenced():
             for number in range(_HIGHEST_ID, -1, -1):
                 if self.ggml.ggml_validate_row_data(number, None, 0):
                     return number + 1
-        raise LoadError("The library knows no types.", where=str(self.path))
+        raise LoadError("The library has no types.", where=str(self.path))
 
 
 def _import_bindings(bindings: Path) -> Any:
     try:
         module = importlib.import_module("llama_cpp.llama_cpp")
     except (AttributeError, ImportError, OSError, RuntimeError) as error:
-        raise LoadError(f"The Python bindings do not import: {error}", where=str(bindings)) from error
+        raise LoadError(f"The Python bindings cannot be imported: {error}", where=str(bindings)) from error
     if not Path(str(module.__file__)).is_relative_to(bindings):
         raise LoadError(
-            "Another llama_cpp than the base's own was imported.",
+            "Python imported a different llama_cpp than the bindings of this base.",
             where=str(module.__file__),
-            remedy="Run tqforge from an environment of its own.",
+            remedy="Install tqforge in a separate virtual environment.",
         )
     return module
 
 
 def _declare(handle: ctypes.CDLL) -> ctypes.CDLL:
-    """Argument types of the ggml functions used here (the dynamic loader finds them through libllama)."""
+    """Declare the ggml functions used here; the dynamic loader finds them through libllama."""
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
     table: dict[str, tuple[list[Any], Any]] = {
         "ggml_type_name": ([ctypes.c_int], ctypes.c_char_p),
@@ -164,7 +164,7 @@ def _declare(handle: ctypes.CDLL) -> ctypes.CDLL:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Native code may write to standard error here without meaning it."""
+    """Discard what native code writes to standard error."""
     sys.stderr.flush()
     kept = os.dup(2)
     sink = os.open(os.devnull, os.O_WRONLY)

@@ -1,4 +1,4 @@
-"""One evaluation of a text: some windows of it scored against a reference, and greedy continuations on the way."""
+"""Evaluate a text once: score windows of it against a reference and generate greedy continuations."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tqforge.core.divergence import TokenScore, compare
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """`windows` are (first scored token, count); `starts` are lengths of text after which `limit` tokens are made.
+    """A text with its windows (first scored token, count) and the prefix lengths that are continued by `limit` tokens.
 
-    In their order they must not overlap: a start lies before a window or after its last token.
+    A start must lie before a window or after its last token.
     """
 
     tokens: Tokens
@@ -30,13 +30,13 @@ class Passage:
         return sum(count for _, count in self.windows)
 
     def steps(self) -> list[tuple[int, int]]:
-        """Windows, and starts as windows without tokens, in the order of the text."""
+        """Return windows, and starts as windows without tokens, in the order of the text."""
         return sorted([*((start, count) for start, count in self.windows), *((start, 0) for start in self.starts)])
 
 
 @dataclass
-class Found:
-    """Per scored token its score; per start the tokens made, and how many of them are the reference's."""
+class PassageScores:
+    """A score per scored token; per start the generated tokens and how many of them match the reference."""
 
     scores: list[TokenScore] = field(default_factory=list)
     made: list[Tokens] = field(default_factory=list)
@@ -44,15 +44,18 @@ class Found:
 
 
 class Reader:
-    """Reads a passage in the engine's open context."""
+    """Evaluates a passage in the open context of an engine."""
 
     def __init__(self, engine: Engine, passage: Passage, tick: Tick | None = None) -> None:
         self._engine, self._passage, self._tick = engine, passage, tick
         self._done = 0
 
-    def read(self, reference: Path | None, save: Path | None, made: Sequence[Tokens] | None) -> Found:
-        """With `reference` (logits) and `made` (continuations) of another run this one is compared; else it is one."""
-        found, shape = Found(), (self._passage.scored, self._engine.n_vocab)
+    def read(self, reference: Path | None, save: Path | None, made: Sequence[Tokens] | None) -> PassageScores:
+        """Return the scores against another run: its logits in the file `reference`, its continuations `made`.
+
+        Without them this run becomes a reference: its logits go to the file `save`, as float32 (scored, vocabulary).
+        """
+        found, shape = PassageScores(), (self._passage.scored, self._engine.n_vocab)
         kept = np.lib.format.open_memmap(save, mode="w+", dtype=np.float32, shape=shape) if save else None
         wanted = np.load(reference, mmap_mode="r") if reference else None
         for start, count in self._passage.steps():
@@ -73,7 +76,7 @@ class Reader:
         self,
         start: int,
         count: int,
-        found: Found,
+        found: PassageScores,
         kept: NDArray[np.float32] | None,
         wanted: NDArray[np.float32] | None,
     ) -> None:
@@ -90,7 +93,7 @@ class Reader:
                 target = tokens[first + place + 1]
                 found.scores.append(compare(row, target, None if wanted is None else wanted[number]))
 
-    def _greedy(self, start: int, found: Found, reference: Tokens | None) -> None:
+    def _greedy(self, start: int, found: PassageScores, reference: Tokens | None) -> None:
         self._advance(start, scored=1)
         limit = self._passage.limit
         made, ended = self._engine.generate(limit, stop_unlike=reference)
@@ -100,7 +103,7 @@ class Reader:
 
 
 def equal_tokens(made: Tokens, ended: bool, wanted: Tokens, limit: int) -> int:
-    """How many tokens came before the first difference; `limit` where there was none, an early end included."""
+    """Return the number of tokens before the first difference, or `limit` if both texts end alike without one."""
     same = next((place for place, (a, b) in enumerate(zip(made, wanted, strict=False)) if a != b), None)
     if same is not None:
         return same

@@ -1,4 +1,4 @@
-"""Do bindings and library belong together? Asked before the bindings are imported, and before a struct is passed."""
+"""Check that bindings and library match, before the bindings are imported and before a struct is passed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tqforge.errors import LoadError
 
 _REBUILD = "Run `tqforge build`; bindings and library must come from one base."
 
-#: What `llama_context_default_params` returns in every base tqforge knows. A field that moved shows up here.
+#: The result of `llama_context_default_params` in every supported base; a field that moved has another value.
 CONTEXT_DEFAULTS: dict[str, float | bool] = {
     "n_ctx": 512,
     "n_batch": 2048,
@@ -51,16 +51,16 @@ CONTEXT_DEFAULTS: dict[str, float | bool] = {
 
 
 def library_file(folder: Path) -> Path:
-    """`libllama` in that folder. Raises LoadError when there is none."""
+    """Return the libllama of a folder. Raises LoadError if there is none."""
     for suffix in (".dylib", ".so") if sys.platform == "darwin" else (".so",):
         found = folder / f"libllama{suffix}"
         if found.exists():
             return found
-    raise LoadError("There is no libllama in the build's library folder.", where=str(folder), remedy=_REBUILD)
+    raise LoadError("The library folder contains no libllama.", where=str(folder), remedy=_REBUILD)
 
 
 def open_library(path: Path) -> ctypes.CDLL:
-    """Load it, or say why the system's loader refused."""
+    """Load a library. Raises LoadError with the reason of the system's loader."""
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -71,12 +71,12 @@ def _loader_remedy(path: Path) -> str:
     arch = binary_arch(path)
     mine = f"{struct.calcsize('P') * 8}-bit Python on {sys.platform}"
     if arch:
-        return f"The file is built for {arch}; this is a {mine}. Compare both with `tqforge doctor`, then build again."
+        return f"The file is built for {arch}; this is a {mine}. Run `tqforge doctor`, then rebuild."
     return _REBUILD
 
 
 def binary_arch(path: Path) -> str:
-    """The machine an ELF or Mach-O file was built for; empty when it is neither."""
+    """Return the architecture of an ELF or Mach-O file, or an empty string for any other file."""
     head = path.read_bytes()[:20]
     if head[:4] == b"\x7fELF" and len(head) == 20:
         machine = struct.unpack_from("<H", head, 18)[0]
@@ -88,12 +88,12 @@ def binary_arch(path: Path) -> str:
 
 
 def declared_symbols(bindings: Path) -> list[str]:
-    """The functions that the ctypes bindings bind at import, read without importing them."""
+    """Return the functions that the bindings look up when imported, without importing them."""
     source = bindings / "llama_cpp" / "llama_cpp.py"
     try:
         tree = ast.parse(source.read_text(encoding="utf-8"))
     except OSError as error:
-        raise LoadError(f"The Python bindings are not there: {error.strerror}.", where=str(source)) from error
+        raise LoadError(f"The Python bindings cannot be read: {error.strerror}.", where=str(source)) from error
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -102,7 +102,7 @@ def declared_symbols(bindings: Path) -> list[str]:
 
 
 def _bound_name(call: ast.expr) -> str:
-    """The symbol of `@ctypes_function("symbol", ...)` unless it is switched off by `enabled=False`."""
+    """Return the symbol of `@ctypes_function("symbol", ...)`, or an empty string with `enabled=False`."""
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "ctypes_function"):
         return ""
     off = any(
@@ -114,7 +114,7 @@ def _bound_name(call: ast.expr) -> str:
 
 
 def check_symbols(library: ctypes.CDLL, names: Iterable[str], where: Path) -> int:
-    """How many declared functions are exported. Raises LoadError naming those that are missing."""
+    """Return the number of declared functions. Raises LoadError naming those that the library does not export."""
     names = list(names)
     missing = [name for name in names if not hasattr(library, name)]
     if missing or not names:
@@ -128,7 +128,7 @@ def check_symbols(library: ctypes.CDLL, names: Iterable[str], where: Path) -> in
 
 
 def loaded_elsewhere(folder: Path, maps: Path) -> list[Path]:
-    """Libraries of ggml and llama.cpp in a process's memory map that are not in `folder`; none without such a map."""
+    """Return mapped libraries of ggml and llama.cpp outside `folder`; none if the file `maps` does not exist."""
     try:
         lines = maps.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -139,13 +139,13 @@ def loaded_elsewhere(folder: Path, maps: Path) -> list[Path]:
 
 
 def check_context_defaults(params: Any) -> int:
-    """How many fields of the default context parameters hold the value they must. Raises LoadError on drift."""
+    """Return the number of default context parameters that were checked. Raises LoadError if one differs."""
     fields = {name for name, *_ in params._fields_}
     known = [name for name in CONTEXT_DEFAULTS if name in fields]
     wrong = [name for name in known if getattr(params, name) != CONTEXT_DEFAULTS[name]]
     if wrong or not known:
         seen = ", ".join(f"{name} = {getattr(params, name)}, not {CONTEXT_DEFAULTS[name]}" for name in wrong[:4])
-        raise LoadError(f"llama_context_params has another layout than the bindings think: {seen}.", remedy=_REBUILD)
+        raise LoadError(f"The layout of llama_context_params differs from the bindings: {seen}.", remedy=_REBUILD)
     return len(known)
 
 
@@ -154,7 +154,7 @@ def check_origin(folder: Path) -> None:
     foreign = loaded_elsewhere(folder, Path("/proc/self/maps"))
     if foreign:
         raise LoadError(
-            f"With the library of {folder} came {foreign[0].name} of another build.",
+            f"Loading the library of {folder} also loaded {foreign[0].name} from another build.",
             where=str(foreign[0]),
-            remedy="Put all libraries of that build into one folder.",
+            remedy="Put all libraries of a build into one folder.",
         )

@@ -1,4 +1,4 @@
-"""The child process: `python -m tqforge.adapters.llama.child.worker`. Answers requests, and may die of native code."""
+"""Run the child process, `python -m tqforge.adapters.llama.child.worker`: it answers requests until its input ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class Worker:
         self._loaded: model.LoadModel | None = None
         self._simulated: Engine | None = None
         self._bench: timing.Bench | None = None
-        self._cpus: list[int] = []
         self.handlers: dict[type[Request[Any]], Handler] = {
             model.Load: self._load,
             model.LoadModel: self._load_model,
@@ -50,7 +49,7 @@ class Worker:
             cache.Encode: self._encode,
             cache.Decode: self._decode,
             measure.Trace: self._trace,
-            measure.ReadEmulatorReport: self._read_emulator_report,
+            measure.WriteEmulatorReport: self._write_emulator_report,
             measure.OpenBench: self._open_bench,
             measure.RunBench: self._run_bench,
             measure.FillBench: self._fill_bench,
@@ -169,7 +168,7 @@ class Worker:
             engine.close_context()
 
     def _simulation(self) -> Engine:
-        """Return a model that has shapes but no weights."""
+        """Return the loaded model again, without weights."""
         if self._simulated is None:
             if self._loaded is None:
                 raise LoadError("No model is loaded.")
@@ -191,15 +190,14 @@ class Worker:
     def _trace(self, request: measure.Trace, tick: Tick) -> measure.Traced:
         return callback.trace(self.native, self.engine, request, tick)
 
-    def _read_emulator_report(self, request: measure.ReadEmulatorReport, _tick: Tick) -> measure.EmulatorReport:
-        return measure.EmulatorReport(report=extra_libraries.emulator_report(request.backend))
+    def _write_emulator_report(self, request: measure.WriteEmulatorReport, _tick: Tick) -> Done:
+        extra_libraries.write_emulator_report(request.backend)
+        return Done()
 
     def _open_bench(self, request: measure.OpenBench, tick: Tick) -> measure.BenchOpened:
         self._close_bench(measure.CloseBench(), tick)
-        self._cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        pinned = timing.pin(request.threads)
-        self._bench = timing.Bench(self.engine, request.contexts)
-        return measure.BenchOpened(cpus=tuple(pinned))
+        self._bench = timing.Bench(self.engine, request.contexts, request.threads)
+        return measure.BenchOpened(cpus=self._bench.cpus)
 
     def _run_bench(self, request: measure.RunBench, tick: Tick) -> measure.BenchTime:
         return self.bench.run(request.index, request.keep, list(request.tokens), single=request.single, tick=tick)
@@ -212,12 +210,11 @@ class Worker:
         if self._bench is not None:
             self._bench.close()
             self._bench = None
-            timing.unpin(self._cpus)
         return Done()
 
 
 def serve(requests: TextIO, replies: TextIO) -> None:
-    """Answer until the requests end. An error is the reply to its request; the parent decides what it means."""
+    """Answer requests until they end. An exception becomes the reply to its request."""
     worker = Worker()
 
     def send(line: str) -> None:
@@ -237,10 +234,10 @@ def serve(requests: TextIO, replies: TextIO) -> None:
 
 
 def main() -> None:
-    """Keep the real standard output for replies: native code that prints must not break the conversation."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    """Serve standard input. Replies get the real standard output; native code that prints gets standard error."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # and if the parent dies, so does the child
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: end with the parent
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     serve(sys.stdin, replies)

@@ -22,7 +22,7 @@ _BLOCK = 4
 
 
 @dataclass(frozen=True)
-class Run:
+class TraceResult:
     """One pair on one backend: logits per token, the tokens chosen after the prompt, and the graphs."""
 
     logits: Logits
@@ -37,7 +37,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Both:
+class DeviceVsCpu:
     """The same tokens on the device and on the CPU; after the prompt the device follows the CPU's greedy choice.
 
     `single` is the CPU again, with the same tokens one by one. `same` is the CPU again, with every row of its cache
@@ -46,10 +46,10 @@ class Both:
 
     pair: Pair
     prompt: int  # tokens that are the same for all pairs
-    device: Run
-    cpu: Run
-    single: Run | None = None
-    same: Run | None = None
+    device: TraceResult
+    cpu: TraceResult
+    single: TraceResult | None = None
+    same: TraceResult | None = None
 
 
 def kl(reference: Logits, other: Logits) -> NDArray[np.float64]:
@@ -62,7 +62,7 @@ def mean(values: NDArray[np.float64]) -> Interval:
     return block_bootstrap(values, block=_BLOCK)
 
 
-def row(both: Both, control: Both | None, device: str) -> DeviceRow:
+def row(both: DeviceVsCpu, control: DeviceVsCpu | None, device: str) -> DeviceRow:
     """Return the figures of one pair. `control` is f16/f16, or None for itself."""
     apart = kl(both.cpu.logits, both.device.logits)
     same = both.cpu.logits.argmax(axis=1) == both.device.logits.argmax(axis=1)
@@ -97,7 +97,7 @@ def row(both: Both, control: Both | None, device: str) -> DeviceRow:
     )
 
 
-def _from_f16(run: Run, control: Run, prompt: int) -> Interval:
+def _from_f16(run: TraceResult, control: TraceResult, prompt: int) -> Interval:
     return mean(kl(control.logits[:prompt], run.logits[:prompt]))
 
 
@@ -105,7 +105,7 @@ def _count(ran: Mapping[str, int] | None, word: str) -> int | None:
     return None if ran is None else sum(count for kernel, count in ran.items() if word in kernel)
 
 
-def parting(both: Both) -> tuple[int | None, float | None, float | None]:
+def parting(both: DeviceVsCpu) -> tuple[int | None, float | None, float | None]:
     """Return the first greedy token where the device differs, and by how many logits on either side."""
     for step, chosen in enumerate(both.cpu.tokens):
         here = both.prompt - 1 + step
@@ -139,7 +139,7 @@ def _write_errors(errors: Sequence[tuple[str, float, float]]) -> tuple[WriteErro
     return tuple(found)
 
 
-def _cpu_strays(both: Both) -> tuple[str, ...]:
+def _cpu_strays(both: DeviceVsCpu) -> tuple[str, ...]:
     """Return ops of the reference that ran elsewhere: it would agree with the device, right or wrong."""
     runs = [run for run in (both.cpu, both.single, both.same) if run]
     return tuple(sorted({stray for run in runs for stray in strays(run.graphs, _CPU)}))

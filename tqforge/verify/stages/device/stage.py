@@ -15,8 +15,8 @@ from tqforge.report.schema.stages import DeviceStage
 from tqforge.verify import corpus, device
 from tqforge.verify.session import Session
 from tqforge.verify.stages.device import compare, trace
-from tqforge.verify.stages.device.compare import Both
-from tqforge.verify.stages.device.trace import Loaded, Tick, Way
+from tqforge.verify.stages.device.compare import DeviceVsCpu
+from tqforge.verify.stages.device.trace import Tick, TokenPlan, TracedModel
 from tqforge.verify.stages.ops.backend_ops import PAIRS, REFERENCE_OP_TYPE
 
 #: From 20 query rows on the matrix kernels of attention are taken, below it the vec kernels.
@@ -49,7 +49,7 @@ def run(session: Session) -> DeviceStage:
     """Run each pair on the CPU, on the device, and on the CPU again with the device's rows."""
     there = device.find(session)
     model = trace.f16_copy(session)
-    done: list[Both] = []
+    done: list[DeviceVsCpu] = []
     with (
         trace.load(session, model, None, "device") as cpu,
         trace.load(session, model, there, "device") as other,
@@ -69,19 +69,19 @@ class _Runs:
     """The model on CPU and device, with the progress of all runs in tokens on the CPU."""
 
     meter: Meter
-    cpu: Loaded
-    other: Loaded
+    cpu: TracedModel
+    other: TracedModel
     through: int = 0
 
-    def of(self, pair: Pair, tokens: Sequence[int], caches: Path) -> Both:
+    def of(self, pair: Pair, tokens: Sequence[int], caches: Path) -> DeviceVsCpu:
         batches = cut(tokens, BATCHES)
-        free = self.cpu.trace(pair, Way(batches, GREEDY), self._tick(f"CPU {pair}"))
-        way = Way(batches, GREEDY, free.tokens)
-        alone = Way(cut(tokens, [1] * len(tokens)), GREEDY, free.tokens)
+        free = self.cpu.trace(pair, TokenPlan(batches, GREEDY), self._tick(f"CPU {pair}"))
+        plan = TokenPlan(batches, GREEDY, free.tokens)
+        alone = TokenPlan(cut(tokens, [1] * len(tokens)), GREEDY, free.tokens)
         single = self.cpu.trace(pair, alone, self._tick(f"CPU {pair}, one by one"))
-        seen = self.other.trace(pair, way, self._tick(f"device {pair}", _SLOWER), keep=caches)
-        same = self.cpu.trace(pair, way, self._tick(f"CPU {pair}, same rows"), follow=caches)
-        return Both(pair, len(tokens), device=seen, cpu=free, single=single, same=same)
+        seen = self.other.trace(pair, plan, self._tick(f"device {pair}", _SLOWER), keep=caches)
+        same = self.cpu.trace(pair, plan, self._tick(f"CPU {pair}, same rows"), follow=caches)
+        return DeviceVsCpu(pair, len(tokens), device=seen, cpu=free, single=single, same=same)
 
     def _tick(self, note: str, weight: int = 1) -> Tick:
         start, self.through = self.through, self.through + weight * _LENGTH
@@ -97,7 +97,7 @@ def cut(tokens: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
     return batches
 
 
-def _stage(session: Session, title: str, done: Sequence[Both]) -> DeviceStage:
+def _stage(session: Session, title: str, done: Sequence[DeviceVsCpu]) -> DeviceStage:
     control = done[0] if done else None
     rows = with_limits([compare.row(both, None if both is control else control, device.NAME) for both in done])
     floor = device_floor(rows[0]) if rows else None

@@ -13,7 +13,7 @@ import numpy as np
 
 from tqforge.adapters import fs, proc
 from tqforge.adapters.llama import emulator_report, graphs
-from tqforge.adapters.llama.api.measure import ReadEmulatorReport, Trace
+from tqforge.adapters.llama.api.measure import Trace, WriteEmulatorReport
 from tqforge.adapters.llama.api.model import ALL_LAYERS, LoadModel
 from tqforge.adapters.llama.client import Child
 from tqforge.core import emulator
@@ -21,7 +21,7 @@ from tqforge.core.pair import Pair
 from tqforge.errors import BuildError, LoadError
 from tqforge.verify.device import NAME, Device, programs
 from tqforge.verify.session import Session, SkippedError
-from tqforge.verify.stages.device.compare import Run
+from tqforge.verify.stages.device.compare import TraceResult
 
 Tick = Callable[[int], None]
 QUANTIZE = "llama-quantize"
@@ -32,9 +32,9 @@ _N_CTX = 256
 
 
 def f16_copy(session: Session) -> Path:
-    """The model with f16 weights: the CPU multiplies quantized weights with 8-bit activations, Metal does not.
+    """Return the model with f16 weights: the CPU multiplies quantized weights with 8-bit activations, Metal does not.
 
-    Raises SkippedError for a model too large to be executed that way.
+    Raises SkippedError for a model too large to be executed on the emulator.
     """
     facts = session.facts
     if facts.size > _LARGEST:
@@ -59,7 +59,7 @@ def _quantize(program: Path, model: Path, target: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Way:
+class TokenPlan:
     """Batches of tokens, then `steps` single tokens: `forced`, or the most likely ones."""
 
     batches: Sequence[Sequence[int]]
@@ -68,27 +68,29 @@ class Way:
 
 
 @dataclass
-class Loaded:
+class TracedModel:
     """A child process with the model loaded, on a device or on the CPU alone."""
 
     session: Session
     child: Child
     device: Device | None
     _ran: Counter[str] = field(default_factory=Counter)
-    _known: int = 0  # errors that an earlier pair has met
+    _known: int = 0  # errors reported for earlier pairs
 
     def tokenize(self, text: str) -> list[int]:
         return self.session.tokenize(self.child, [text])[0]
 
-    def trace(self, pair: Pair, way: Way, tick: Tick, *, keep: Path | None = None, follow: Path | None = None) -> Run:
-        """Evaluate `way`; the cache rows are kept in the folder `keep`, or replaced by those in `follow`."""
+    def trace(
+        self, pair: Pair, plan: TokenPlan, tick: Tick, *, keep: Path | None = None, follow: Path | None = None
+    ) -> TraceResult:
+        """Evaluate `plan`. Cache rows are kept in the folder `keep` or replaced by those in the folder `follow`."""
         save = self.session.folder / "trace.npy"
-        spec = self.session.context(pair, _N_CTX, n_batch=max(map(len, way.batches)), offload=self.device is not None)
+        spec = self.session.context(pair, _N_CTX, n_batch=max(map(len, plan.batches)), offload=self.device is not None)
         request = Trace(
             spec=spec,
-            batches=tuple(tuple(batch) for batch in way.batches),
-            steps=way.steps,
-            forced=tuple(way.forced) if way.forced else None,
+            batches=tuple(tuple(batch) for batch in plan.batches),
+            steps=plan.steps,
+            forced=tuple(plan.forced) if plan.forced else None,
             save=save,
             keep=keep,
             follow=follow,
@@ -104,7 +106,7 @@ class Loaded:
         finally:
             save.unlink(missing_ok=True)
         ran, found = self._dispatched()
-        return Run(
+        return TraceResult(
             logits=logits,
             tokens=reply.tokens,
             text=reply.text,
@@ -116,11 +118,16 @@ class Loaded:
         )
 
     def _dispatched(self) -> tuple[dict[str, int] | None, str]:
-        """What the Metal emulator ran since the last question, and what it found; None and nothing elsewhere."""
+        """Return the new dispatches and errors of the Metal emulator; None and an empty string elsewhere."""
         backend = self.device.library() if self.device and self.device.is_emulator else None
         if backend is None:
             return None, ""
-        report = self.child.ask(ReadEmulatorReport(backend=backend), timeout=_TIMEOUT).report
+        path = _report_file(self.session)
+        path.unlink(missing_ok=True)
+        self.child.ask(WriteEmulatorReport(backend=backend), timeout=_TIMEOUT)
+        report = emulator_report.read(path)
+        if not report:
+            raise LoadError("The Metal emulator wrote no report.", where=str(path))
         total = Counter({name: int(count) for name, count in report["dispatches"].items()})
         new = total - self._ran
         found = emulator_report.faults(report, self._known)
@@ -128,18 +135,22 @@ class Loaded:
         return dict(new), found
 
 
+def _report_file(session: Session) -> Path:
+    return session.folder / "metal-emulator.json"
+
+
 @contextmanager
-def load(session: Session, model: Path, device: Device | None, stage: str) -> Iterator[Loaded]:
+def load(session: Session, model: Path, device: Device | None, stage: str) -> Iterator[TracedModel]:
     """Start a separate child with the device loaded and scheduler logging enabled."""
     where = "device" if device else "cpu"
     env: dict[str, str | None] = {**graphs.SWITCH}
     backend = None
     if device and (library := device.library()):
-        env |= {emulator.REPORT: str(session.folder / "metal-emulator.json"), emulator.QUIET: "1"}
+        env |= {emulator.REPORT: str(_report_file(session)), emulator.QUIET: "1"}
         backend = (library, NAME)
     log = session.folder / f"llama-{stage}-{where}.log"
     target = session.target
     with Child(library=target.library, bindings=target.bindings, log=log, env=env, backend=backend) as child:
         child.stage = stage
         child.ask(LoadModel(path=model, gpu_layers=ALL_LAYERS if device else 0), timeout=_TIMEOUT)
-        yield Loaded(session, child, device)
+        yield TracedModel(session, child, device)

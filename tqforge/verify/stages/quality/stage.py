@@ -110,12 +110,12 @@ def run(session: Session) -> QualityStage:
             one = _Run(session, child, plan, meter, base, [])
             small = one.compared(reference, _spec(session, plan, F16, n_batch=_FLOOR_BATCH))
             one.add(F16, one.measure(small, F16, " against itself"))
-            turned = []
+            rotated = []
             for pair in others:
                 reply = one.measure(one.compared(reference, _spec(session, plan, pair)), pair)
                 one.add(pair, reply)
-                turned += [pair] if rotation(reply.rotation) not in ("none", "not stated") else []
-            for pair in turned if settings.rotations else ():
+                rotated += [pair] if rotation(reply.rotation) not in ("none", "not stated") else []
+            for pair in rotated if settings.rotations else ():
                 request = one.compared(reference, _spec(session, plan, pair, rotate=False))
                 one.add(pair, one.measure(request, pair, " without rotation"), unrotated=True)
     finally:

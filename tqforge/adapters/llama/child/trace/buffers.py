@@ -18,7 +18,7 @@ _KIND = re.compile(r"creating +(non-SWA|SWA) KV cache")
 
 @dataclass
 class Buffers:
-    """Sizes in bytes; `compute` holds the output buffer too."""
+    """Allocated bytes; `compute` includes the output buffer."""
 
     weights: int = 0
     compute: int = 0
@@ -26,7 +26,7 @@ class Buffers:
 
 
 def read(lines: Iterable[str]) -> Buffers:
-    """Read the lines of one load, of one context, or of both. A size that is logged again replaces the first."""
+    """Read the lines of a load, of a context, or of both. A size that is logged again replaces the first."""
     found, sizes, sliding = Buffers(), dict[tuple[str, str], int](), False
     for line in lines:
         if match := _KIND.search(line):
@@ -42,6 +42,6 @@ def read(lines: Iterable[str]) -> Buffers:
 
 
 def peak_rss() -> int:
-    """Return the largest resident size of this process so far, in bytes."""
+    """Return the peak resident set size of this process in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(peak) if sys.platform == "darwin" else int(peak) * 1024

@@ -1,4 +1,4 @@
-"""Record the logits of a fixed sequence of tokens, and the placement of its graphs."""
+"""Record the logits of a sequence of tokens and the backends of its graphs."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import numpy as np
 from tqforge.adapters.llama.api.measure import Trace, Traced
 from tqforge.adapters.llama.child.engine import Engine, Tick, Tokens
 from tqforge.adapters.llama.child.native import Native
-from tqforge.adapters.llama.child.trace.written_rows import Written
+from tqforge.adapters.llama.child.trace.written_rows import WrittenRows
 from tqforge.adapters.llama.graphs import SchedulerLog
 from tqforge.errors import LoadError
 
 
 def trace(native: Native, engine: Engine, request: Trace, tick: Tick) -> Traced:
-    """Return one run; its logits, one row per evaluated token, go to `request.save`.
+    """Run the request; the logits go to the file `request.save`, float32 of shape (tokens, vocabulary).
 
     The last of the `steps` tokens is chosen but not evaluated.
     """
     scheduler = SchedulerLog()
     native.log.watch = scheduler
-    written = Written(native, request.keep, request.follow)
+    written = WrittenRows(native, request.keep, request.follow)
     try:
         engine.open(request.spec, callback=written.callback if request.keep or request.follow else None)
         reserved = scheduler.take()
@@ -37,7 +37,7 @@ def trace(native: Native, engine: Engine, request: Trace, tick: Tick) -> Traced:
         engine.close_context()
 
 
-def _rows(engine: Engine, run: Trace, written: Written, tick: Tick) -> tuple[int, Tokens]:
+def _rows(engine: Engine, run: Trace, written: WrittenRows, tick: Tick) -> tuple[int, Tokens]:
     count = sum(len(batch) for batch in run.batches) + max(run.steps - 1, 0)
     kept = np.lib.format.open_memmap(run.save, mode="w+", dtype=np.float32, shape=(count, engine.n_vocab))
     past: Tokens = []

@@ -1,7 +1,7 @@
-"""The cache's own tensors, seen through llama.cpp's evaluation callback: their exact bytes, and what they hold.
+"""Find the tensors of the KV cache through the evaluation callback, with their exact sizes and contents.
 
-The log prints sizes in MiB with two decimals. The graph that writes a token names the tensors themselves
-(`cache_k_l0`), and ggml answers for each how many bytes it takes and which buffer holds it.
+The log only prints MiB with two decimals. The graph that writes a token names the tensors (`cache_k_l0`), and ggml
+returns the bytes and the buffer of each.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_DIMS, _MAX_SRC, _MAX_NAME, _OP_PARAMS = 4, 10, 64, 16
 
 
 class Tensor(ctypes.Structure):
-    """The head of `struct ggml_tensor`; its layout is checked against `ggml_get_name` before use."""
+    """The leading fields of `struct ggml_tensor`; the layout is checked against `ggml_get_name` before use."""
 
     _fields_ = (
         ("type", ctypes.c_int),
@@ -41,7 +41,7 @@ class Tensor(ctypes.Structure):
 
 @dataclass(frozen=True)
 class CacheTensor:
-    """One K or V tensor of the cache, and its address in this process."""
+    """A K or V tensor of the cache and its address in this process."""
 
     report: CacheTensorReport
     address: int
@@ -52,7 +52,7 @@ class CacheTensor:
 
 
 class CacheProbe:
-    """Collects the cache tensors that a graph touches. Pass `callback` to the context, decode one token, read."""
+    """Collects the cache tensors of a graph: pass `callback` to the context, decode a token, then call `tensors`."""
 
     def __init__(self, native: Native) -> None:
         self._native, self._ggml = native, native.ggml
@@ -77,9 +77,9 @@ class CacheProbe:
             self._roots[name] = root
 
     def tensors(self) -> list[CacheTensor]:
-        """In the order of their names. Raises LoadError when the library's tensor layout is another one."""
+        """Return the cache tensors by name. Raises LoadError if the layout of ggml_tensor differs from ours."""
         if self._drift:
-            raise LoadError("struct ggml_tensor has another layout than expected; the cache cannot be measured.")
+            raise LoadError("The layout of struct ggml_tensor is not as expected; the cache cannot be measured.")
         names = {info.id: info.name for info in self._native.types.values()}
         found = []
         for name, address in sorted(self._roots.items()):
@@ -93,12 +93,12 @@ class CacheProbe:
         return found
 
     def buffers(self) -> int:
-        """Bytes of the backend buffers that hold these tensors, padding included."""
+        """Return the bytes of the backend buffers that hold these tensors, including padding."""
         holders = {Tensor.from_address(address).buffer for address in self._roots.values()}
         return sum(self._ggml.ggml_backend_buffer_get_size(holder) for holder in holders)
 
     def save_values(self, rows: int, path: Path) -> int:
-        """The first rows of every tensor of an f16 cache as one float32 array of blocks of 32; returns their number."""
+        """Save the first rows of all tensors of an f16 cache as float32 of shape (blocks, 32); return the blocks."""
         parts = []
         for tensor in self.tensors():
             raw = ctypes.create_string_buffer(rows * tensor.report.width * 2)

@@ -1,8 +1,7 @@
-"""What every evaluation writes into the cache: kept row by row, or replaced by what another backend has written.
+"""Keep the rows that an evaluation writes into the cache, or replace them by those of another backend.
 
-A cache write is the op SET_ROWS, with the values in float32 as its first source. Right after it the CPU's evaluation
-callback sees both, so that what another backend stored can be compared with the values, and put in their place before
-attention reads them.
+A cache write is the op SET_ROWS whose first source holds the float32 values. The CPU's evaluation callback runs right
+after it, so the rows of another backend can be compared with the values and put in place before attention reads them.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ Bytes = NDArray[np.uint8]
 Values = NDArray[np.float32]
 
 
-class Written(CacheProbe):
-    """The rows of a sequence that fills an empty cache from its first cell on. Pass `callback` to the context.
+class WrittenRows(CacheProbe):
+    """The rows of a sequence that fills an empty cache from its first cell. Pass `callback` to the context.
 
-    One file per evaluation goes to the folder `keep`, or comes from the folder `follow`; with neither it only looks.
+    keep: folder for one file per evaluation. follow: folder whose files replace what is written here.
     """
 
     def __init__(self, native: Native, keep: Path | None, follow: Path | None) -> None:
@@ -37,32 +36,32 @@ class Written(CacheProbe):
         self._start = self._count = 0
         self._theirs: dict[str, Bytes] = {}
         self._error: Exception | None = None
-        # squared errors of what was written here and there, and the squared values, per cache tensor
+        # per cache tensor: squared errors of the rows from here and from elsewhere, and the squared values
         self._sums: dict[str, NDArray[np.float64]] = defaultdict(lambda: np.zeros(3))
 
     def begin(self, start: int, count: int) -> None:
-        """The next evaluation writes `count` rows, from the cell `start` on."""
+        """Announce an evaluation that writes `count` rows, starting at cell `start`."""
         self._start, self._count = start, count
         if self._follow:
             with np.load(self._follow / f"{start}.npz") as kept:
                 self._theirs = dict(kept)
             if not self._theirs:
-                raise LoadError(f"No cache tensor was kept for the cells from {start} on.")
+                raise LoadError(f"No cache rows were kept for the evaluation at cell {start}.")
 
     def end(self) -> None:
-        """After the evaluation. Raises what went wrong in between."""
+        """Finish the evaluation. Raises the first error of the callback, and LoadError for rows that were not seen."""
         if self._error:
             raise self._error
         if self._theirs:
-            raise LoadError(f"{SET_ROWS} was not seen for {', '.join(sorted(self._theirs))}.")
+            raise LoadError(f"No {SET_ROWS} was evaluated for {', '.join(sorted(self._theirs))}.")
         if self._keep:
-            rows = {tensor.name: self._read(tensor) for tensor in self.tensors()}
+            rows: dict[str, Any] = {tensor.name: self._read(tensor) for tensor in self.tensors()}
             if not rows:
-                raise LoadError("The evaluation callback saw no tensor of the cache: nothing can be compared.")
-            np.savez(self._keep / f"{self._start}.npz", **rows)  # type: ignore[arg-type] # its own switch is a bool
+                raise LoadError("The evaluation callback saw no cache tensor, so nothing can be compared.")
+            np.savez(self._keep / f"{self._start}.npz", **rows)
 
     def errors(self) -> list[tuple[str, float, float]]:
-        """Per cache tensor: squared error over squared value, of what was written here and of what was there."""
+        """Return per cache tensor the relative squared error of the rows written here and of those from elsewhere."""
         return [(name, here / total, there / total) for name, (here, there, total) in sorted(self._sums.items())]
 
     def _look(self, address: int, ask: bool, user: Any) -> bool:
@@ -75,18 +74,18 @@ class Written(CacheProbe):
         if not ask:
             try:
                 self._replace(node)
-            except Exception as error:  # nothing may leave a callback; `end` raises it
+            except Exception as error:  # must not leave a ctypes callback; `end` raises it
                 self._error = self._error or error
         return True
 
     def _replace(self, node: Tensor) -> None:
         name = Tensor.from_address(node.view_src).name.decode()
         if name not in self._theirs:
-            raise LoadError(f"{SET_ROWS} of {name}, of which no rows are kept or all were seen.")
+            raise LoadError(f"Unexpected {SET_ROWS} of {name}: its rows were not kept, or were replaced already.")
         tensor = next(tensor for tensor in self.tensors() if tensor.name == name)
         theirs, ours = self._theirs.pop(name), self._read(tensor)
         if theirs.shape != ours.shape:
-            raise LoadError(f"{name}: rows of {theirs.shape[1]} bytes there, of {ours.shape[1]} here.")
+            raise LoadError(f"{name}: a kept row has {theirs.shape[1]} bytes, a row here {ours.shape[1]}.")
         values = self._values(node, ours.shape[0], tensor.report.width)
         for place, packed in enumerate((ours, theirs)):
             error = codec.values(self._native, tensor.report.type, packed).astype(np.float64) - values
@@ -104,7 +103,7 @@ class Written(CacheProbe):
     def _values(self, node: Tensor, rows: int, width: int) -> Values:
         source = Tensor.from_address(node.src[0])
         if source.ne[0] * source.ne[1] * source.ne[2] != rows * width:
-            raise LoadError(f"{SET_ROWS} of {source.name.decode()} has another shape than the rows it writes.")
+            raise LoadError(f"The source {source.name.decode()} of {SET_ROWS} does not have the shape of the rows.")
         raw = ctypes.create_string_buffer(rows * width * 4)
         self._ggml.ggml_backend_tensor_get(node.src[0], raw, 0, len(raw))
         return np.frombuffer(raw.raw, dtype=np.float32).reshape(rows, width)
