@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tqforge.adapters.llama.api.model import ALL_LAYERS, ContextSpec
 from tqforge.adapters.llama.child.engine import Engine, Tokens
 from tqforge.adapters.llama.child.native import Native
-from tqforge.adapters.llama.child.passage import Found, Passage, Reader
+from tqforge.adapters.llama.child.passage import Passage, PassageScores, Reader
 from tqforge.errors import ContextLengthError
 from tqforge.lab.child.describe import Collector
 from tqforge.lab.child.rewrite import Floats, Held, RowRewriter, Seen
@@ -149,7 +149,7 @@ class Lab:
         return Passage(tokens=tokens[:last], windows=self._request.windows)
 
 
-def _scores(trial: Trial, found: Found, seconds: float) -> Scores:
+def _scores(trial: Trial, found: PassageScores, seconds: float) -> Scores:
     return Scores(
         trial=trial,
         kl=tuple(score.kl or 0.0 for score in found.scores),
