@@ -47,8 +47,13 @@ class BuildTree:
         found = self._cached("CMAKE_HOME_DIRECTORY")
         return found is not None and Path(found) != self.source
 
+    def is_configured_with(self, argument: str) -> bool:
+        """Return whether CMake's cache holds the value of an argument `-DNAME=VALUE`."""
+        name, _, value = argument.removeprefix("-D").partition("=")
+        return self._cached(name) == value
+
     def _cached(self, name: str) -> str | None:
-        found = re.search(rf"^{name}:INTERNAL=(.+)$", self._cache(), re.MULTILINE)
+        found = re.search(rf"^{re.escape(name)}:[A-Z]+=(.+)$", self._cache(), re.MULTILINE)
         return found[1] if found else None
 
     def _cache(self) -> str:

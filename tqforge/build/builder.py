@@ -210,9 +210,9 @@ def ensure_targets(workspace: Workspace, reporter: Reporter, built: Built, targe
         environment=environment(workspace),
     )
     tree.end_orphans()
-    if tree.lost_its_cmake:
-        reporter.step("Configuring again: the CMake that configured this build is gone")
-        _configure(tree, [], fresh=False)  # CMake's cache holds the options
+    if tree.lost_its_cmake or not tree.is_configured_with(cmake_plan.native_tests()):
+        reporter.step("Configuring again: CMake or tqforge is in another place than when this build was configured")
+        _configure(tree, [cmake_plan.native_tests()], fresh=False)  # CMake's cache holds the other options
     missing = [name for name in targets if not (built.bin / name).exists()]
     if missing:
         reporter.step(f"Building {', '.join(missing)}")

@@ -95,7 +95,7 @@ def make(host: Host, options: Options, version: Version) -> Plan:
             f"-DLLAMA_BUILD_NUMBER={version.build}",
             f"-DLLAMA_BUILD_COMMIT={version.commit}",
         ),
-        launchers=(*_launchers(options.ccache), f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={_native_tests()}"),
+        launchers=(*_launchers(options.ccache), native_tests()),
         targets=options.targets,
         jobs=options.jobs or jobs(host),
         version=str(version),
@@ -180,8 +180,9 @@ def _deployment_target(release: str) -> str:
     return ".".join(str(part) for part in min(mine, _OLDEST_MACOS))
 
 
-def _native_tests() -> Path:
-    return resources.native_tests() / "inject.cmake"
+def native_tests() -> str:
+    """Return the CMake argument that adds the native tests of this tqforge to a build."""
+    return f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={resources.native_tests() / 'inject.cmake'}"
 
 
 def _launchers(ccache: Path | None) -> tuple[str, ...]:

@@ -39,3 +39,18 @@ def test_a_cmake_that_is_gone_is_noticed(tree: BuildTree, there: bool) -> None:
         program.touch()
     cache(tree, f"CMAKE_COMMAND:INTERNAL={program}")
     assert tree.lost_its_cmake is not there
+
+
+@pytest.mark.parametrize(
+    ("line", "same"),
+    [
+        ("CMAKE_PROJECT_llama.cpp_INCLUDE:UNINITIALIZED=/new/inject.cmake", True),
+        ("CMAKE_PROJECT_llama.cpp_INCLUDE:UNINITIALIZED=/old/inject.cmake", False),
+        ("CMAKE_PROJECT_llama_cpp_INCLUDE:UNINITIALIZED=/new/inject.cmake", False),
+        ("", False),
+    ],
+)
+def test_an_argument_is_compared_with_the_cache(tree: BuildTree, line: str, same: bool) -> None:
+    """A tqforge in another virtual environment has its native tests in another place."""
+    cache(tree, line)
+    assert tree.is_configured_with("-DCMAKE_PROJECT_llama.cpp_INCLUDE=/new/inject.cmake") is same
