@@ -150,7 +150,7 @@ TQ3_0 = {
         Change("kernels/dequantize.h", "ksigns_tq3_0[4*i + 1]", "ksigns_tq3_0[4*i + 2]", ("quantize",)), "rows", WRONG
     ),
     "rotation-stops-early": Planted(
-        Change("kernels/dequantize.h", "(short n = 1; n < 8; n *= 2)", "(short n = 1; n < 4; n *= 2)", ("fa_tq3_0",)),
+        Change("kernels/dequantize.h", "(ushort n = 1; n < 8; n *= 2)", "(ushort n = 1; n < 4; n *= 2)", ("fa_tq3_0",)),
         "vec",
         WRONG,
     ),
@@ -162,7 +162,7 @@ TQ3_0 = {
     "instantiation-removed": Planted(
         Change(
             "kernels/fa_tq3_0.metal",
-            '"kernel_flash_attn_ext_vec_tq3_0_dk64_dv64"',
+            '"kernel_flash_attn_ext_vec_tq3_0_dk64_dv64_q1_ne4"',
             '"removed_dk64_dv64"',
             ("fa_tq3_0",),
         ),
@@ -172,12 +172,12 @@ TQ3_0 = {
     "supports-op-too-generous": Planted(
         Change(
             "ggml-metal-device.m",
-            "!(op->src[1]->type == GGML_TYPE_Q8_0 && op->src[2]->type == GGML_TYPE_TQ3_0)",
-            "op->src[2]->type != GGML_TYPE_TQ3_0",
+            "op->src[1]->type != GGML_TYPE_Q5_0 && op->src[1]->type != GGML_TYPE_Q4_0) {",
+            "op->src[1]->type != GGML_TYPE_Q5_0 && op->src[1]->type != GGML_TYPE_Q4_1) {",
         ),
         "vec",
         "missing-kernel",
-        "q4_0/tq3_0",
+        "q4_1/tq3_0",
     ),
 }
 

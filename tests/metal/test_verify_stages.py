@@ -34,7 +34,7 @@ KEYS = BuildProvenance(
     base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
 )
 #: Attention with heads of 64 values refused for the type, as if it had no kernel: the scheduler gives it to the CPU.
-FALL_BACK = Change("ggml-metal-device.m", "(dk == 64  && dv == 64)  ||", "")
+FALL_BACK = Change("ggml-metal-ops.cpp", "(dk == 64  && dv == 64)  ||", "")
 WRONG_READ = Change("kernels/dequantize.h", "v = i & n ? u - v : v + u;", "v = i & n ? v - u : v + u;", ("fa_tq3_0",))
 WRONG_WRITE = Change("kernels/quantize.h", "4 + n : 3 - n) << 3*j", "4 + n : 3 - n) << 2*j", ("quantize",))
 
