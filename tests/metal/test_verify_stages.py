@@ -34,7 +34,11 @@ KEYS = BuildProvenance(
     base="b", commit="", tree="", series_sha256="", preset="", flags=(), compiler="", stamp="", version=""
 )
 #: Attention with heads of 64 values refused for the type, as if it had no kernel: the scheduler gives it to the CPU.
-FALL_BACK = Change("ggml-metal-ops.cpp", "(dk == 64  && dv == 64)  ||", "")
+FALL_BACK = Change(
+    "ggml-metal-device.m",
+    "op->src[2]->type == GGML_TYPE_TQ3_0 && !ggml_metal_op_flash_attn_ext_has_head(",
+    "op->src[2]->type == GGML_TYPE_TQ3_0 && ggml_metal_op_flash_attn_ext_has_head(",
+)
 WRONG_READ = Change("kernels/dequantize.h", "v = i & n ? u - v : v + u;", "v = i & n ? v - u : v + u;", ("fa_tq3_0",))
 WRONG_WRITE = Change("kernels/quantize.h", "4 + n : 3 - n) << 3*j", "4 + n : 3 - n) << 2*j", ("quantize",))
 
@@ -153,7 +157,7 @@ def test_a_planted_fault_is_seen_in_the_whole_model(
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [
         Job("GET_ROWS", "tq3_0", "type=tq3_0,"),
-        Job("FLASH_ATTN_EXT", "tq3_0/tq3_0", r"hsk=64,hsv=64,nh=4,nr23=\[1,1\],.*type_K=tq3_0,type_V=tq3_0,"),
+        Job("FLASH_ATTN_EXT", "tq3_0/tq3_0", r"hsk=64,hsv=64,nh=2,nr23=\[2,1\],.*type_K=tq3_0,type_V=tq3_0,"),
     ]
     monkeypatch.setattr(backend_ops, "plan", lambda _: jobs)
     monkeypatch.setattr(backend_ops, "PAIRS", backend_ops.PAIRS[:1])

@@ -20,7 +20,7 @@ from tqforge.verify.stages.device.trace import TokenPlan
 from tqforge.verify.stages.ops.backend_ops import REFERENCE_OP_TYPE
 
 #: Metal's fused attention takes no such pair: its attention must be seen on the CPU, or the check is blind.
-REFUSED = Pair("q4_0", TQ3_0)
+REFUSED = Pair("q4_1", TQ3_0)
 _TOKENS = ((1, 2, 3),)
 #: Types whose attention kernels the host has for both sides; unequal stock pairs are refused by every Metal.
 _COMPILED = ("f16", REFERENCE_OP_TYPE, TQ3_0)
